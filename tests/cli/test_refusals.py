@@ -134,15 +134,15 @@ OTHERS = (
     (("leaderboard", "a", "b", "--out", "clip.mp4"), "cannot write 'clip.mp4'"),
     (("leaderboard", "a", "b", "--out", "clip.mp4/x"), "cannot write 'clip.mp4/x'"),
     (("leaderboard", "a", "b", "--out", "/proc/self/x"), "cannot write '/proc/self/x"),
-    (("leaderboard", "a", "b", "--out", "a"), "'a' holds 'results.json', which no leaderboard has"),
+    (("leaderboard", "a", "b", "--out", "a"), "'a' holds 'results.json', which is no file of a"),
     (("card", "a", "--out", "clip.mp4"), "cannot write a model card as 'clip.mp4'; name it .md"),
     (("card", "a", "--out", "photos"), "cannot write a model card as 'photos'; name it .md"),
     (("card", "a", "--out", "clip.mp4/x.md"), "cannot write 'clip.mp4'"),
     (("card", "a", "--metrics", "pmk"), "did you mean 'pm_k'?"),
     (("plan", "a"), "no question; give --decide"),
-    (("plan", "free", "--target", "ten"), "--target 'ten' is no width"),
-    (("plan", "free", "--target", "±0"), "--target '±0' is no width"),
-    (("plan", "free", "--target", "nan"), "--target 'nan' is no width"),
+    (("plan", "free", "--target", "ten"), "--target 'ten' is no half-width"),
+    (("plan", "free", "--target", "±0"), "--target '±0' is no half-width"),
+    (("plan", "free", "--target", "nan"), "--target 'nan' is no half-width"),
     (("plan", "free", "--decide", "pm_k(k=2)"), "has no number; write"),
     (("plan", "free", "--decide", "acuracy>=70%"), "did you mean 'accuracy'?"),
     (("plan", "free", "--decide", "pm_k(k=2)>=170%"), "shares are in 0…1"),
@@ -327,6 +327,6 @@ def test_category_ids_of_a_file_without_detections_are_refused(tmp_path):
     (tmp_path / "scores.json").write_text('{"clip.mp4/0": "cat"}')
     of_ids = ("--data", "video(path='clip.mp4')", "--out", "run", "--category-ids", "1")
     line = refusal(steadyeye("score", "scores.json", *of_ids, cwd=tmp_path))
-    reason = "--category-ids '1' is for detections, and 'scores.json' holds none; leave"
-    assert line == f"steadyeye: {reason} --category-ids"
+    reason = "--category-ids '1' is for detections, and 'scores.json' holds none"
+    assert line == f"steadyeye: {reason}; leave the option out"
     assert not (tmp_path / "run").exists()

@@ -198,7 +198,7 @@ def test_invalid_transforms_are_refused_in_one_line(text, why):
 
 def test_a_transform_of_another_size_is_refused():
     crop = build("albumentations", name="RandomCrop", arguments={"height": 20, "width": 20})
-    with pytest.raises(UsageError, match=r"makes \(20, 20, 3\) of an image of \(48, 64, 3\)"):
+    with pytest.raises(UsageError, match=r"from \(48, 64, 3\) to \(20, 20, 3\)"):
         degrade(crop, picture())
 
 

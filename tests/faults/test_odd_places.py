@@ -51,7 +51,10 @@ def test_data_models_and_outputs_of_any_name(world, name):
 
 def test_names_that_are_no_text_are_errors_in_one_line(tmp_path):
     line = refused("report", f"runs/{BAD}", cwd=tmp_path)
-    assert line == "steadyeye: 'runs/\\udcff\\udcfe' is not UTF-8; rename what it names"
+    reason = (
+        "the argument 'runs/\\udcff\\udcfe' is not UTF-8; write it in UTF-8, or rename its file"
+    )
+    assert line == f"steadyeye: {reason}"
     with pytest.raises(UsageError, match="is not a name in UTF-8; rename it"):
         place(BAD)
     with pytest.raises(UsageError, match="3 is no path; give a string or a pathlib"):

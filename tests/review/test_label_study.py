@@ -357,7 +357,7 @@ def test_only_sets_without_an_earlier_label_are_asked(tmp_path):
     with review.db.reading() as c:
         summary = describe_study(c, review.live)
     assert f"{used} of them collected for another" in summary["sentences"]["headline"]
-    serve = f"{len(earlier)} labels collected for another serve"
+    serve = f"{len(earlier)} labels collected for another are used"
     assert any(text.startswith(serve) for text in summary["remarks"])
     videos = len(set(review.study.videos.values()))
     assert summary["videos"]["interval"]["n"] == result.labels

@@ -534,7 +534,7 @@ def test_folders_that_hold_no_model_are_refused(net, tmp_path):
     forge_record(folder / "model.json", lambda record: record.update(version=2))
     assert "holds a classifier of version 2; this steadyeye reads 1" in read_refusal(spec)
     (folder / "model.json").write_text(written[:100])
-    assert "model.json' was changed after it was written" in read_refusal(spec)
+    assert "model.json' was changed after finetune wrote it" in read_refusal(spec)
     (folder / "model.json").write_text(written)
     checkpoint_format.write(folder, task.record(), {"linear.weight": torch.zeros(3, 8)})
     assert "weights.pt' does not fit: '" in read_refusal(spec)

@@ -80,7 +80,7 @@ def _run() -> None:
 
 
 def _check_text(words: list[str]) -> None:
-    """Raises `UsageError` for a word that is not UTF-8, which no record could hold."""
+    """Raises `UsageError` for an argument that is not UTF-8, which no record can store."""
     from steadyeye.core.errors import UsageError
 
     for word in words:
@@ -93,7 +93,7 @@ def _check_text(words: list[str]) -> None:
 
 
 def _words_of(error: Any) -> str:
-    """What is wrong on the command line, and where to look."""
+    """The error of a command line in words, with the command that prints its help."""
     # pydantic, by which Typer 0.29 reads an enumeration, names its own kind of error
     text = " ".join(error.format_message().split()).replace("Value error, ", "")
     group = getattr(getattr(error, "ctx", None), "command", None)

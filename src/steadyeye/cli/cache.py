@@ -1,4 +1,4 @@
-"""`steadyeye cache`: what is kept of models' answers, and taking it out."""
+"""`steadyeye cache`: list and delete stored predictions of models."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -91,7 +91,10 @@ def prune(
 
 
 def _folder(text: str) -> Path:
-    """The folder of the cache, as named or as for `run`; `UsageError` where there is none."""
+    """The cache folder, the given one or that of `run`.
+
+    Raises `UsageError` if it does not exist.
+    """
     from steadyeye.runner.cache import settings
 
     folder = settings.folder(text)

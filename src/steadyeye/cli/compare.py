@@ -98,7 +98,7 @@ def compare(
 def _compare_by_labels(
     runs: list[str], labels: list[str], metrics: list[str] | None, original: str | None
 ) -> None:
-    """Prints the difference of two runs that the labels of a few sets show."""
+    """Prints the difference of two runs, estimated from the labels of a few sets."""
     from steadyeye.core.spec import split
     from steadyeye.metrics.label_studies.model_difference import say_difference, say_next_sets
     from steadyeye.report.label_verdicts import compare_by_labels
@@ -123,7 +123,7 @@ def _compare_by_labels(
 
 @dataclass(frozen=True)
 class FewLabelOptions:
-    """What a run without labels is judged by."""
+    """Options for a gate on a run without labels."""
 
     labels: Annotated[
         str | None,
@@ -143,7 +143,7 @@ class FewLabelOptions:
 
 @dataclass(frozen=True)
 class VerdictOptions:
-    """Where the verdicts of a gate are written to, beside the terminal."""
+    """Files that the verdicts of a gate are written to, besides the terminal."""
 
     junit: Annotated[str | None, typer.Option(help="JUnit XML file to write: .xml.")] = None
     openmetrics: Annotated[
@@ -154,7 +154,7 @@ class VerdictOptions:
     ] = False
 
     def check(self) -> None:
-        """Raises `UsageError` for a file of another kind, which would be overwritten."""
+        """Raises `UsageError` for a file with another suffix, which would be overwritten."""
         check_suffix(self.junit, "JUnit XML", (".xml",))
         check_suffix(self.openmetrics, "OpenMetrics", (".txt", ".prom"))
 
@@ -217,7 +217,7 @@ def gate(
 
 
 def _print_verdicts(verdicts: Sequence["GateVerdict"], outputs: VerdictOptions) -> None:
-    """Prints the verdicts of a gate, and writes them to the files that are asked for."""
+    """Prints the verdicts of a gate, and writes them to the requested files."""
     from steadyeye.core.storage.files import write_output
     from steadyeye.report import gate, gate_verdict
     from steadyeye.report.gate_verdict import HOLDS
@@ -237,7 +237,7 @@ def _print_verdicts(verdicts: Sequence["GateVerdict"], outputs: VerdictOptions) 
 
 
 def _print_boards(boards: "Boards", several: bool) -> None:
-    """The leaderboards of one of the data, and which pairs are told apart."""
+    """Prints the leaderboards of one data set, and the pairs with a clear difference."""
     from steadyeye.report.comparison.leaderboards import finding, rank
     from steadyeye.report.comparison.metric_wording import name_metric
 

@@ -1,4 +1,4 @@
-"""`steadyeye finetune`: a model trained further on the user's data; the result is a model."""
+"""`steadyeye finetune`: trains a model further on the user's data."""
 
 from dataclasses import asdict, dataclass
 from shlex import quote
@@ -24,7 +24,7 @@ Flag = bool | None
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """What is trained on what, and how; a job file knows the same names."""
+    """The options of a training; a job file uses the same names."""
 
     model: Annotated[
         Text, _option("Base model, e.g. efficientnet_lite0; required here or in the job file.")

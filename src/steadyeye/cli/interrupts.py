@@ -1,7 +1,8 @@
-"""Ctrl-C, SIGTERM and SIGHUP: the work ends, what is finished is kept, and one line says so.
+"""Ctrl-C, SIGTERM and SIGHUP: the work stops, finished parts are kept, and one line says so.
 
-The first raises `KeyboardInterrupt`: threads end at their next batch, a training after its step. A
-second, of any of them, ends the process at once, without what it was writing.
+The first signal raises `KeyboardInterrupt`: threads end at their next batch, a training after its
+step. A second signal of any kind ends the process immediately, and a file that is being written is
+lost.
 """
 
 import atexit
@@ -22,7 +23,7 @@ Say = Callable[[str], None]
 
 
 class Interrupts:
-    """The signals that came. `say`: prints the last line; a command may print it another way."""
+    """The received signals. `say`: prints the last line; a command may replace it."""
 
     number = 0
     has_ended = False
@@ -30,7 +31,7 @@ class Interrupts:
     _numbers: Sequence[int] = ()
 
     def begin(self) -> None:
-        """Listens from now on, as if nothing had come before."""
+        """Starts to listen, and forgets earlier signals."""
         self.number = 0
         self.has_ended = False
         self.say = _say_line
@@ -46,11 +47,14 @@ class Interrupts:
 
     @property
     def exit_code(self) -> int:
-        """As of shells: 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP; 0: none came."""
+        """As in shells: 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP; 0 without one."""
         return 128 + self.number if self.number else 0
 
     def end(self) -> int:
-        """Says that the work ended; the exit code. A later signal ends the process at once."""
+        """Prints that the work ended; returns the exit code.
+
+        A later signal ends the process immediately.
+        """
         _ignore_stops()  # while the line is written
         self.say(STOPPED)
         self.has_ended = True
@@ -58,7 +62,7 @@ class Interrupts:
         return self.exit_code
 
     def _leave(self) -> None:
-        """Keeps the exit code: Python ends itself by SIGINT where one came within an `exec`."""
+        """Keeps the exit code, since Python ends itself by SIGINT if one came within an `exec`."""
         _ignore_stops()
         if self.has_ended:
             for stream in (sys.stdout, sys.stderr):
@@ -90,4 +94,4 @@ def _say_line(text: str) -> None:
 
 
 interrupts = Interrupts()
-"""Of this process; `begin` makes it listen."""
+"""The interrupts of this process; `begin` starts to listen."""

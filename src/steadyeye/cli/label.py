@@ -1,4 +1,4 @@
-"""The command that asks people for the labels that a question needs, and no more."""
+"""The command that asks people for the labels needed to answer a question."""
 
 import threading
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ DataName = Annotated[str | None, typer.Option(help="Name of the data, if the run
 
 @dataclass(frozen=True)
 class StudyOptions:
-    """What is asked of a run, when the labels are enough, and which are there already."""
+    """The question about a run, when the labels are enough, and the labels that already exist."""
 
     decide: Decide = None
     metric: MetricOfSets = None
@@ -81,7 +81,7 @@ class StudyOptions:
 
     @property
     def asks(self) -> bool:
-        """Whether they say what is options."""
+        """Whether the options state a question."""
         return any(v is not None for v in (self.decide, self.metric, self.target, self.budget))
 
 
@@ -158,13 +158,13 @@ def label(
 
 
 def _name_folder(runs: list[str]) -> Path:
-    """The folder of a study of runs where none is chosen."""
+    """The default folder of a study of runs."""
     first, *others = (run.rstrip("/") for run in runs)
     return Path("-".join([first, *(Path(run).name for run in others), "labels"]))
 
 
 def _say_before(root: Path, study: Any) -> bool:
-    """Says what is known before anybody is asked; whether that is enough."""
+    """Prints the result before any label; returns whether it is enough."""
     from steadyeye.metrics.label_studies.judge import judge
     from steadyeye.metrics.label_studies.premise_sentences import say_premise
     from steadyeye.metrics.label_studies.sentences import say_bound, say_earlier, say_result
@@ -186,7 +186,7 @@ def _say_before(root: Path, study: Any) -> bool:
 
 
 def _open_study(root: Path, predictions: Any, options: StudyOptions, how: LabelOptions) -> Any:
-    """The study in a folder, begun where there is none; gone on with where there is."""
+    """The study in a folder: a new one, or the existing one continued."""
     from steadyeye.review.studies import study_folder
 
     begun = study_folder.is_begun(root)
@@ -212,9 +212,10 @@ def _open_study(root: Path, predictions: Any, options: StudyOptions, how: LabelO
 
 
 def _read_gold(root: Path, how: LabelOptions, options: StudyOptions) -> Any:
-    """The gold questions that are given; none: {}.
+    """The given gold questions, {} if there are none.
 
-    Raises `UsageError` where the study in the folder was begun with other ones, or other votes.
+    Raises `UsageError` if the study in the folder was begun with other ones, or with another number
+    of votes.
     """
     from steadyeye.review.studies import study_folder
 
@@ -239,7 +240,7 @@ def _read_stop(options: StudyOptions) -> Any:
 
 
 def _serve_earlier(predictions: Any, options: StudyOptions, gold: Any) -> "ServedStudy":
-    """The study that the options ask for, with the labels that are there already."""
+    """The study that the options describe, with the labels that already exist."""
     from steadyeye.metrics.label_studies import earlier_labels
     from steadyeye.metrics.label_studies.files import read_labelled_study
 
@@ -265,7 +266,7 @@ def _serve_earlier(predictions: Any, options: StudyOptions, gold: Any) -> "Serve
 
 
 def plan_question(predictions: Any, options: StudyOptions) -> Any:
-    """The study that the options ask for. Raises `UsageError` where they do not go together."""
+    """The study that the options describe. Raises `UsageError` if they contradict each other."""
     from steadyeye.metrics.label_studies.study import CONSTANT_CLASS, parse_premise, plan_study
 
     if options.decide and (options.metric or options.target):
@@ -290,7 +291,7 @@ def plan_question(predictions: Any, options: StudyOptions) -> Any:
 def read_half_width(text: str) -> float:
     """The half-width of an interval as people write it, `±5`, as a share: 0.05.
 
-    Raises `UsageError` for what is no number of percentage points above 0 and up to 50.
+    Raises `UsageError` unless it is above 0 and at most 50 percentage points.
     """
     bare = text.strip().lstrip("±").removeprefix("+-").removesuffix("pp").removesuffix("%").strip()
     try:
@@ -308,7 +309,7 @@ def read_half_width(text: str) -> float:
 def _serve_study(
     root: Path, cell: Any, study: Any, serving: ServeOptions, how: tuple[bool, str]
 ) -> None:
-    """Serves a study until it is stopped; `how`: whether to ask on, and the form of progress."""
+    """Serves a study until it is stopped; `how`: whether to continue, and the form of progress."""
     from steadyeye.review.protocol.stages import read_plan
     from steadyeye.review.studies.film_strips import SetFrames
     from steadyeye.review.studies.live_study import LiveStudy
@@ -340,7 +341,7 @@ def _serve_study(
 
 
 def open_difference(root: Path, tables: Sequence[Any], options: Any, stop: Any, how: Any) -> Any:
-    """The study of two models in a folder, begun where there is none; gone on with where there is.
+    """The study of two models in a folder: a new one, or the existing one continued.
 
     `tables`: the predictions of both. `options`: the `StudyOptions` of the command, with `stop`,
     its `StopRule`, and `how`, its `Labelling`.
@@ -357,7 +358,7 @@ def open_difference(root: Path, tables: Sequence[Any], options: Any, stop: Any, 
 
 
 def say_difference_before(study: Any) -> bool:
-    """Says what is known of a difference without a label; whether that is enough."""
+    """Prints the possible difference without any label; returns whether it is enough."""
     from steadyeye.metrics.label_studies.judge_difference import judge_difference
     from steadyeye.metrics.label_studies.model_difference import say_difference, say_possible
 
@@ -369,7 +370,7 @@ def say_difference_before(study: Any) -> bool:
 
 
 def _plan_difference(first: Any, second: Any, options: Any, stop: Any) -> Any:
-    """The study that the options ask for. Raises `UsageError` for those that are for one run."""
+    """The study that the options describe. Raises `UsageError` for options of a single run."""
     from steadyeye.metrics.label_studies.difference_study import plan_difference
     from steadyeye.metrics.label_studies.question import parse_question
     from steadyeye.metrics.label_studies.study import parse_premise

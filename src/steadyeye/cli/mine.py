@@ -1,4 +1,4 @@
-"""`steadyeye mine` and `explain`: what detectors are confidently wrong about, and why."""
+"""`steadyeye mine` and `explain`: confident mistakes of detectors, and explanations of them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -84,7 +84,7 @@ def mine(
 def _runs(
     inputs: Sequence[Path], flags: Mapping[str, Any], watcher: ProgressWatcher
 ) -> tuple[list["Place"], list["Source"]]:
-    """The finished runs to mine: those given, or one that is made, or gone on with, in --out."""
+    """The finished runs to mine: the given ones, or one that is computed or continued in --out."""
     from steadyeye.runner import job, saved_detections, validate
     from steadyeye.runner.run import check_results
     from steadyeye.runner.run import run as complete
@@ -130,7 +130,7 @@ def _runs(
 def _write(
     out: Path, mined: "Mined", runs: Sequence["Place"], advance: Callable[[int], None]
 ) -> None:
-    """Writes candidates.json, the set to review where there are pictures, and the report."""
+    """Writes candidates.json, the report and, if there are pictures, the set to review."""
     from steadyeye.core.storage.files import encode, write_file
     from steadyeye.data.annotations import review_set
     from steadyeye.data.images.image_file import ImageFile
@@ -167,7 +167,7 @@ def _write(
 
 
 def _read_fingerprint(out: Path) -> str | None:
-    """The fingerprint of the candidates whose set a folder holds; None where it holds no set."""
+    """The fingerprint of the candidates of the set in a folder; None without a set."""
     from steadyeye.data.annotations import review_set
 
     if not (out / "set.json").is_file():
@@ -177,7 +177,7 @@ def _read_fingerprint(out: Path) -> str | None:
 
 
 def _describe_other_settings(out: Path, after: Mapping[str, Any]) -> str:
-    """In words, the first setting that the candidates in a folder have another of; '' for none."""
+    """The first setting that differs for the candidates in a folder, in words; '' for none."""
     from steadyeye.core.difference import describe_difference
     from steadyeye.core.storage.text_files import read_json
 
@@ -190,7 +190,7 @@ def _describe_other_settings(out: Path, after: Mapping[str, Any]) -> str:
 
 
 def _command(out: Path, selection: "MiningSettings", runs: Sequence["Place"]) -> str:
-    """The command that mines the runs once more."""
+    """The command that mines the runs again."""
     causes = ",".join(selection.causes)
     flags = f"--score {selection.score:g} --causes {causes} --rank {selection.rank}"
     return (

@@ -110,7 +110,7 @@ ParsingError: type[Any] = typer.BadParameter.__mro__[1]
 
 @dataclass(frozen=True)
 class JobOptions:
-    """What is evaluated on what, and where the run is written."""
+    """The models, the data, and the folder of the run."""
 
     job: JobFile = None
     model: Models = None
@@ -120,7 +120,7 @@ class JobOptions:
 
 @dataclass(frozen=True)
 class ClassOptions:
-    """How the classes of the model become those of the data."""
+    """How classes of the model map to those of the data."""
 
     class_map: ClassMap = None
     class_list: Annotated[
@@ -158,7 +158,7 @@ class CountedImages:
 
 @dataclass(frozen=True)
 class InferenceOptions:
-    """How images are read and in what portions models take them."""
+    """How images are read, and the batch size."""
 
     on_error: Annotated[
         str | None,
@@ -223,7 +223,7 @@ class ProgressOptions:
 
     @property
     def form(self) -> str:
-        """`bar`, `json` or `none`: as --progress says, with --quiet not at all."""
+        """`bar`, `json` or `none`: the value of --progress, or `none` with --quiet."""
         return "none" if self.quiet else self.progress
 
 
@@ -234,7 +234,7 @@ JOB_NAMES = {
     **{name: name for name in ("batch", "workers", "engine", "address", "cache")},
     **{name: name for name in ("operators", "levels", "seed", "fast")},
 }
-"""The options that a job knows, and what it calls them."""
+"""Option → its name in a job."""
 
 
 def command(name: str | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -253,7 +253,7 @@ def command(name: str | None = None) -> Callable[[Callable[..., None]], Callable
 
 
 def _join_lines(text: str) -> str:
-    """A docstring with a line a paragraph, which Typer wraps; it would keep other line ends."""
+    """A docstring with one line per paragraph, which Typer wraps; it keeps other line ends."""
     return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
 
 
@@ -289,7 +289,7 @@ def expand_groups(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def job_flags(*groups: Any, **options: Any) -> dict[str, Any]:
-    """What was asked of a job, by its own names; what was left out is None or empty.
+    """The given options by their names in a job; omitted ones are None or empty.
 
     `groups`: groups of options; `options`: more of them, by name.
     """
@@ -307,24 +307,24 @@ def job_flags(*groups: Any, **options: Any) -> dict[str, Any]:
 
 
 def check_suffix(path: str | None, content: str, known: Sequence[str]) -> None:
-    """Raises `UsageError` for a file of another kind, such as a video, which would be lost.
+    """Raises `UsageError` for a file with another suffix, which would be overwritten.
 
-    `content`: what is written to it. `known`: the suffixes that it may have. None is no file.
+    `content`: what is written to it. `known`: the suffixes that it may have. None: no file.
     """
     if path is not None and Path(path).suffix.lower() not in known:
         raise UsageError(f"cannot write {content} as '{path}'; name it {' or '.join(known)}")
 
 
 def join_options(texts: Sequence[str] | None) -> str | None:
-    """One comma-separated list of an option that was given several times; None where it was not."""
+    """One comma-separated list of an option's values; None if it was not given."""
     return ", ".join(texts) if texts else None
 
 
 def check_given_once(commands: Mapping[str, Any], arguments: Sequence[str]) -> None:
     """Raises `UsageError` for an option that takes one value and is given twice.
 
-    `commands`: by name; `arguments`: those of the command line. Click takes the last of two in
-    silence.
+    `commands`: by name; `arguments`: those of the command line. Click silently uses the last of
+    two.
     """
     if not arguments or arguments[0] not in commands:
         return
@@ -343,7 +343,7 @@ NUMBERS = {int: "a whole number", float: "a number"}
 
 
 def keep_text(command: Any) -> None:
-    """Lets the options of a command take text without pydantic; all else is converted as before.
+    """Lets options take text without pydantic; other values are converted as before.
 
     Typer 0.29 converts the value of every option by pydantic, which takes 0.1 s of a processor to
     import: more than most commands whose options are text. Earlier versions do not use it.

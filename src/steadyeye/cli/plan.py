@@ -1,4 +1,4 @@
-"""The command that says how many labels a question will cost, before any is given."""
+"""The command that estimates how many labels a question needs, before any is given."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PlanOptions:
-    """What is to be asked of a run, and what is known of it."""
+    """The question about a run, and what is known about it."""
 
     decide: Decide = None
     metric: MetricOfSets = None
@@ -102,7 +102,7 @@ def _ask(options: PlanOptions) -> StudyOptions:
 
 
 def _complete(options: PlanOptions, record: Any) -> PlanOptions:
-    """The options with the metric and the premise of a pilot, where they are left out."""
+    """The options, completed by the metric and the premise of a pilot."""
     metric = None if options.decide else options.metric or record.question.name
     premise = options.premise or (record.premise.name if record.premise else None)
     checks = options.check_premise or (record.premise.checks if record.premise else 0) or None
@@ -111,7 +111,7 @@ def _complete(options: PlanOptions, record: Any) -> PlanOptions:
 
 
 def _read_pilot(study: "LabelStudy", labelled: "LabelledStudy", predictions: Any) -> "Pilot":
-    """What the labels say, which is printed."""
+    """The estimate from the labels of a pilot, which is also printed."""
     from steadyeye.metrics.label_studies.cost import read_pilot
     from steadyeye.metrics.label_studies.cost_sentences import say_pilot
 

@@ -24,7 +24,7 @@ LONGEST, SHORTEST = 40, 10  # columns of a bar
 
 
 class ProgressWatcher(Protocol):
-    """A watcher of a run that is there for a `with` block."""
+    """A watcher of a run, used in a `with` block."""
 
     def __enter__(self) -> Self: ...
     def __exit__(
@@ -58,14 +58,17 @@ class ProgressWatcher(Protocol):
 
 
 def watching(form: str) -> ProgressWatcher:
-    """What shows progress as `bar`, `json` or `none`. Raises `UsageError` for another word."""
+    """The watcher that shows progress as `bar`, `json` or `none`.
+
+    Raises `UsageError` for other words.
+    """
     if form not in ("bar", "json", "none"):
         raise unknown("progress", form, ("bar", "json", "none"))
     return Lines() if form == "json" else Bars(form == "none")
 
 
 class _CellWatcher:
-    """What is known of each cell, as a run or a training tells it."""
+    """The state of each cell, as reported by a run or a training."""
 
     def __init__(self) -> None:
         self._cells: dict[str, _Cell] = {}
@@ -77,15 +80,15 @@ class _CellWatcher:
             self._cells[name].count(counts)
 
     def show_loss(self, name: str, loss: float) -> None:
-        """Takes in the loss of a training."""
+        """Records the loss of a training."""
         with self._lock:
             self._cells[name].loss = loss
 
 
 class Bars(_CellWatcher):
-    """A bar a cell that is being worked on, and a line a cell that is done; nothing when quiet.
+    """One bar per cell in progress, and one line per finished cell; nothing when quiet.
 
-    Where stderr is no terminal there are only the lines.
+    If stderr is no terminal there are only the lines.
     """
 
     def __init__(self, quiet: bool) -> None:
@@ -108,9 +111,9 @@ class Bars(_CellWatcher):
         self._live.stop()
 
     def begin(self, name: str, rows: int | None, done: int = 0) -> Callable[[int], None]:
-        """Begins a bar; what is returned is called with how many more are done.
+        """Begins a bar; the returned function is called with the number of newly finished rows.
 
-        `rows`: None where nobody knows how many there are. `done`: how many were before.
+        `rows`: None if their number is unknown. `done`: the number finished before.
         """
         self._settle()
         cell = _Cell(name, rows, began=time.monotonic(), done=done, earlier=done or None)
@@ -134,9 +137,9 @@ class Bars(_CellWatcher):
             say(line, to=progress_console)
 
     def _settle(self, all_of_them: bool = False, stopped: bool = False) -> None:
-        """Turns the bars of cells that are done, or of all, into lines above the others.
+        """Replaces the bars of finished cells, or of all, by lines above the others.
 
-        `stopped`: by an error or an interrupt; then a cell of which nothing is done has no line.
+        `stopped`: by an error or an interrupt; then a cell without any finished row gets no line.
         """
         with self._lock:
             bars = [cell for cell in self._cells.values() if not cell.settled]
@@ -159,9 +162,9 @@ class Bars(_CellWatcher):
 
 
 def bar(cell: "_Cell", columns: int) -> list[str]:
-    """How far a cell is, as lines of at most so many columns; the name is never broken.
+    """The progress of a cell, as lines of a limited number of columns; names are not broken.
 
-    The bar itself gives way first, then the name gets a line of its own.
+    If the space is short, the bar is dropped first, then the name gets its own line.
     """
     name, facts = cell.name, "  ".join(cell.facts())
     long = min(columns - cell_len(facts) - cell_len(name) - 4, LONGEST)
@@ -178,7 +181,7 @@ def _draw_bar(cell: "_Cell", long: int) -> str:
 
 
 class Lines(_CellWatcher):
-    """A JSON object a line on stderr; docs/reference/runs.md names the keys."""
+    """One JSON object per line on stderr; docs/reference/runs.md names the keys."""
 
     def __enter__(self) -> Self:
         interrupts.say = lambda text: self._write(event="stopped", message=text)
@@ -191,7 +194,7 @@ class Lines(_CellWatcher):
                 self._progress(cell)
 
     def begin(self, name: str, rows: int | None, done: int = 0) -> Callable[[int], None]:
-        """Tells that a cell begins, and then at most every second how far it is."""
+        """Writes that a cell begins, and then its progress at most once a second."""
         now = time.monotonic()
         cell = _Cell(name, rows, began=now, reported_at=now, done=done, earlier=done or None)
         self._cells[name] = cell
@@ -208,11 +211,11 @@ class Lines(_CellWatcher):
         return advance
 
     def report_resumed(self, name: str, finished: int, shards: int) -> None:
-        """Tells what an earlier run had finished."""
+        """Writes what an earlier run had finished."""
         self._write(event="resumed", cell=name, finished=finished, shards=shards)
 
     def say(self, line: str) -> None:
-        """Tells something in words."""
+        """Writes a message."""
         self._write(event="message", message=line)
 
     def _progress(self, cell: "_Cell") -> None:
@@ -235,10 +238,10 @@ class Lines(_CellWatcher):
 
 @dataclass(eq=False)
 class _Cell:
-    """How far a cell is.
+    """The progress of a cell.
 
-    `earlier`: what was done before. `began`, `reported_at`, `latest`: monotonic seconds of its
-    begin, of the last line of it, of the last image. `settled`: whether its last line was written.
+    `earlier`: rows finished by an earlier run. `began`, `reported_at`, `latest`: monotonic seconds
+    of its begin, its last line and its last image. `settled`: whether its last line was written.
     """
 
     name: str
@@ -254,7 +257,7 @@ class _Cell:
     settled: bool = False
 
     def advance(self, done: int) -> None:
-        """Takes in how many more are done."""
+        """Adds a number of finished rows."""
         if self.earlier is None:
             self.earlier = done  # what an earlier run had done says nothing of the speed
         self.done += done
@@ -266,18 +269,18 @@ class _Cell:
 
     @property
     def rate(self) -> float:
-        """Images a second, of those that were done here."""
+        """Images per second, without those of an earlier run."""
         over = self.settled or self.done == self.rows
         seconds = (self.latest if over else time.monotonic()) - self.began
         return (self.done - (self.earlier or 0)) / max(seconds, 1e-3)
 
     @property
     def seconds_left(self) -> float | None:
-        """None where nobody knows how many there are, or nothing is done yet."""
+        """None if their number is unknown, or nothing is finished yet."""
         return None if self.rows is None or self.rate <= 0 else (self.rows - self.done) / self.rate
 
     def facts(self) -> Iterator[str]:
-        """How far it is, each fact a few words."""
+        """The progress as a list of short facts."""
         yield f"{self.done:,}" if self.rows is None else f"{self.done:,}/{self.rows:,}"
         if self.rate >= 0.05:
             yield f"{self.rate:,.0f} images/s" if self.rate >= 10 else f"{self.rate:.1f} images/s"

@@ -27,7 +27,7 @@ FORMS = ("table", "json")
 
 @dataclass(frozen=True)
 class People:
-    """Whom a command names: reviewers, those who get a new link, and those who lose theirs."""
+    """The people that a command names: reviewers, new links, revoked links."""
 
     names: Sequence[str]
     renewed: Sequence[str]
@@ -36,7 +36,7 @@ class People:
 
 @dataclass(frozen=True)
 class ServeOptions:
-    """Where a review is served, to whom, and where its database is."""
+    """The address of a review, its reviewers, and its database."""
 
     host: Annotated[
         str, typer.Option(help="Address to listen on; 0.0.0.0 or :: for all of this machine's.")
@@ -73,7 +73,7 @@ class ServeOptions:
 
     @property
     def people(self) -> People:
-        """Whom the options name."""
+        """The people that the options name."""
         return People(self.name or [], self.renew or [], self.revoke or [])
 
 
@@ -95,7 +95,8 @@ def serve(
 ) -> None:
     """Serves a set, and prints the links of its reviewers.
 
-    `begin_study`: of a label study; called with the database, it returns what the app is to show.
+    `begin_study`: of a label study; called with the database, it returns the study that the app
+    shows.
     """
     from steadyeye.review import database as databases
     from steadyeye.review.protocol.reviewers import read_key
@@ -135,9 +136,9 @@ PLAIN_HTTP = (
 
 
 def _list_links(data: Any, plan: Any, key: bytes, people: People) -> list[tuple[str, str | None]]:
-    """(name, token) of the admin and of those chosen, or of everybody where nobody is.
+    """(name, token) of the admin and of the chosen reviewers, or of all without a choice.
 
-    Who is new is added. The token is None where there is no link to show.
+    New reviewers are added. The token is None if there is no link to show.
     """
     from steadyeye.review.protocol import reviewers
     from steadyeye.review.workflow import members
@@ -318,8 +319,8 @@ def review_import(
 def _open_set(root: Path, database: str | None, *, begin: bool = False) -> tuple[Any, Any, Any]:
     """The set in a folder, its plan and its database.
 
-    Raises `UsageError` where nobody reviewed it yet, unless `begin`, and where the database holds
-    the review of another set.
+    Raises `UsageError` if its review has not begun, unless `begin`, and if the database holds the
+    review of another set.
     """
     from steadyeye.data.annotations import review_set
     from steadyeye.review import database as databases
@@ -338,7 +339,7 @@ def _open_set(root: Path, database: str | None, *, begin: bool = False) -> tuple
 
 
 def check_installed() -> None:
-    """Raises `UsageError` where a package that the review needs is absent."""
+    """Raises `UsageError` if a package that the review needs is not installed."""
     try:
         import fastapi  # noqa: F401
         import krippendorff  # noqa: F401

@@ -1,4 +1,4 @@
-"""Where a review stands, as tables."""
+"""The progress of a review, as tables."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ LOWEST = 10  # pairs of reviewers that are shown, those who agree least
 
 @dataclass(frozen=True)
 class StatusTable:
-    """Rows under the titles of their columns, of which the first `numbers` are of numbers."""
+    """Rows and the titles of their columns; the first `numbers` columns hold numbers."""
 
     columns: tuple[str, ...]
     numbers: int
@@ -71,7 +71,7 @@ SPARED = {
     "beyond": "measured as not similar; left out",
     "bulk": "accepted in bulk after an audit",
 }
-"""State of pairs that are spared → why nobody is asked about them."""
+"""State of spared pairs → the reason why nobody is asked about them."""
 LAPSED = "no longer valid, because decisions were changed"
 
 
@@ -131,7 +131,7 @@ def _comments(comments: Sequence[Mapping[str, Any]]) -> StatusTable:
 
 
 def _clean_text(text: str) -> str:
-    """A text on one line, without what a terminal could obey."""
+    """A text on one line, without control characters of terminals."""
     return "".join(sign if sign.isprintable() else " " for sign in text)
 
 

@@ -69,7 +69,7 @@ def _write_results(cells: Sequence[tuple["Place", "Predictions"]], out: Path) ->
 
 
 def _read_category_ids(run: "Place") -> Sequence[int] | None:
-    """The number of each class in the annotations; None where they have none."""
+    """The number of each class in the annotations; None if they have no numbers."""
     from steadyeye.core.abilities import Numbered
     from steadyeye.predictions.read import cells
     from steadyeye.predictions.shard_store import open_cell

@@ -1,4 +1,4 @@
-"""The commands that compute a run or write the report of one, and what others share with them."""
+"""The commands that compute a run or write its report, and functions that other commands share."""
 
 import re
 import shutil
@@ -215,7 +215,7 @@ def check(
 
 
 def _competing(competing: int, others: int) -> str:
-    """How many classes compete for an answer, and how many of them the data does not name."""
+    """How many classes compete in a prediction, and how many of them the data does not have."""
     more = f", {others:,} of them not in the data" if others else ""
     return f"{number_of(competing, 'class competes', 'classes compete')}{more}"
 
@@ -249,7 +249,7 @@ def report(
 
 
 def complete_baseline(sweep: "Job", baseline: str, overwrite: bool, form: str) -> "Job":
-    """Computes what a sweep is limited by, if it is a sound one; the sweep that is limited."""
+    """Computes the undegraded run of a sweep, and returns the sweep limited by it."""
     from steadyeye.runner import validate
     from steadyeye.runner.sweep import name_in_errors, plan_baseline
 
@@ -266,7 +266,7 @@ def complete_job(
 ) -> None:
     """Checks a job, computes it and prints its numbers; `overwrite`: deletes its folder first.
 
-    `form`: of its progress. `trackers`: what the finished run is logged to.
+    `form`: of its progress. `trackers`: the experiment trackers that the finished run is logged to.
     """
     from steadyeye.runner import validate
     from steadyeye.runner.run import run as complete
@@ -289,7 +289,7 @@ OF_RUN = re.compile(
     r"run\.json|data|cells|measurements|pictures|log\.jsonl|\.lock|(results|report)\..*"
     r"|tensorboard|dvclive|wandb"
 )
-"""What a run writes into its folder, see docs/reference/runs.md."""
+"""Files and folders that a run writes, see docs/reference/runs.md."""
 
 
 def read_job(
@@ -297,7 +297,7 @@ def read_job(
 ) -> "Job":
     """The job with its short forms written out as full specs, which are printed.
 
-    `necessary`: what the job may not lack.
+    `necessary`: the required keys of the job.
     """
     from steadyeye.runner import job
     from steadyeye.runner.short_forms import expand_job
@@ -335,7 +335,7 @@ def say_assumed(specs: Sequence[str], models: Sequence["Model | Detector"]) -> N
 
 
 def describe_recipe(recipe: Mapping[str, Any]) -> str:
-    """A recipe in words: the size of the input, its mean and std, and what the output is."""
+    """A recipe in words: the size, mean and std of the input, and the kind of output."""
     how = recipe["preprocessing"]
     size, resize = " x ".join(map(str, how["size"])), how["resize"]
     side = f"the short side to {resize}" if isinstance(resize, int) else f"to {resize}"
@@ -351,7 +351,7 @@ def describe_recipe(recipe: Mapping[str, Any]) -> str:
 def remove_run(out: Place) -> None:
     """Deletes the run in a folder of this machine.
 
-    Raises `UsageError` where it holds no run or more than a run, or another process is writing
+    Raises `UsageError` if it holds no run or other files too, or if another process is writing
     there.
     """
     from steadyeye.core.storage.run_lock import hold_run

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def report_files(out: str, formats: str) -> list[Place]:
-    """The files that are asked for: `out`, or beside it one of each format."""
+    """The requested files: `out`, or one per format next to it."""
     names = [name.strip() for name in formats.split(",") if name.strip()]
     to = place(out)
     return [to.with_suffix(f".{name}") for name in names] if names else [to]

@@ -103,7 +103,7 @@ def _report(run: Path, browser: bool) -> None:
 
 
 def _open(address: str) -> None:
-    """Opens an address in a browser, where there is a screen: others would take the terminal."""
+    """Opens an address in a browser if there is a screen; text browsers would take the terminal."""
     screen = sys.platform in ("darwin", "win32") or any(
         os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY")
     )

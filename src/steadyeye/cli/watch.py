@@ -1,4 +1,4 @@
-"""The command that watches a stream: what it measures, promises that are kept or broken."""
+"""The command that watches a stream: measurements, and promises kept or broken."""
 
 import sys
 from collections.abc import Sequence
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from steadyeye.watch.session import Watch
 
 BROKEN = 1
-"""The exit code where a promise was broken, as of `gate`."""
+"""The exit code after a broken promise, as in `gate`."""
 
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """Where the page and the metrics are."""
+    """The address of the page and of the metrics."""
 
     port: Annotated[
         int | None,
@@ -134,7 +134,7 @@ def watch(
 
 
 def _check(settings: "WatchSettings") -> None:
-    """Raises `UsageError` for what is wrong before a model is read."""
+    """Raises `UsageError` for wrong options, before a model is read."""
     from steadyeye.core.errors import UsageError
     from steadyeye.watch.feeds import check_source
 
@@ -154,7 +154,7 @@ def _check(settings: "WatchSettings") -> None:
 
 
 def _watch(settings: "WatchSettings", folder: Path, options: ServerOptions) -> bool:
-    """Whether any promise was broken by the end."""
+    """Watches the stream; returns whether a promise was broken at the end."""
     from steadyeye.core.storage.run_lock import hold_run
     from steadyeye.watch import server
     from steadyeye.watch.feeds import open_feed
@@ -203,7 +203,7 @@ def _build_model(settings: "WatchSettings") -> "Model | Detector":
 
 
 def name_folder(source: str, model: str) -> str:
-    """The name of a watch's folder: the same for the same command, so that it goes on."""
+    """The name of a watch's folder: the same for the same command, so that it is continued."""
     from steadyeye.core.seeds import fingerprint
     from steadyeye.watch.frames import redact
 
@@ -212,7 +212,7 @@ def name_folder(source: str, model: str) -> str:
 
 
 def _say_at(text: str) -> None:
-    """Prints a line with the time; what reads a pipe gets it at once."""
+    """Prints a line with the time, flushed so that a pipe gets it immediately."""
     from datetime import datetime
 
     show(f"{datetime.now():%Y-%m-%d %H:%M:%S}  {text}")

@@ -3,8 +3,8 @@
 Whatever has a length and is indexed by numbers is taken, and datasets of FiftyOne. An item is
 (image, label), (image, label, metadata) as MAITE gives it, (path, image, detections) of
 supervision, a mapping with `image` and `label`, or an image alone; a label may be boxes. Every item
-is asked for once at the start: its label has to be known before a run, and a hash of its pixels
-tells a change of the data when the run is resumed.
+is read once at the start: its label must be known before a run, and a hash of its pixels reveals a
+change of the data when the run is resumed.
 """
 
 import hashlib
@@ -201,20 +201,20 @@ def _check_pixels(of_images: Sequence[Boxes]) -> None:
 
 
 def _box_mark(objects: Boxes) -> str:
-    """What names the true boxes of an image."""
+    """A key of the true boxes of an image."""
     parts = (objects.boxes, objects.labels, objects.crowd, objects.area)
     return hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()
 
 
 def _is_no_list(data: Any) -> bool:
-    """Whether an object with a length and items is none of samples: text, a mapping, one array."""
+    """Whether an object with a length is no list of samples: text, a mapping, one array."""
     return isinstance(data, str | bytes | Mapping) or (
         isinstance(data, np.ndarray) and data.ndim not in (3, 4)
     )
 
 
 def _hash(pixels: Image) -> str:
-    """What names an image: its size and its pixels."""
+    """A key of an image: its size and its pixels."""
     return hashlib.sha256(repr(pixels.shape).encode() + pixels.tobytes()).hexdigest()
 
 

@@ -82,9 +82,9 @@ def _to_bytes(values: NDArray[Any], name: str) -> NDArray[np.uint8]:
 
 
 def ask(question: Callable[[], Any], title: str) -> Any:
-    """What data that are not ours answer: whatever they raise is a `SampleError` of that question.
+    """The result of a call of the user's data, whose errors become a `SampleError`.
 
-    `title`: what is asked for, "item 3 of the data".
+    `title`: the requested object, "item 3 of the data".
     """
     try:
         return question()
@@ -96,7 +96,7 @@ def ask(question: Callable[[], Any], title: str) -> Any:
 
 
 def ask_item(data: Any, index: int) -> Any:
-    """An item of the data. Raises `SampleError` for what they raise."""
+    """An item of the data. Raises `SampleError` for its errors."""
     return ask(lambda: data[index], f"item {index} of the data")
 
 

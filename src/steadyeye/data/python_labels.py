@@ -94,7 +94,7 @@ def _read_names(data: Any) -> Sequence[str] | None:
 
 
 def number_label(label: Label, known: Classes | None, name: str) -> Labels:
-    """The places of a label among the classes. Raises `UsageError` for what is none of them."""
+    """The indices of a label among the classes. Raises `UsageError` for unknown labels."""
     if known is None:
         return ()
     parts = _list_parts(label)

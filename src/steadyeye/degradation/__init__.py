@@ -1,1 +1,1 @@
-"""What degradation operators share: random streams, the interface, the sweep over levels."""
+"""Degradation of images: the operator interface, random streams, the sweep over levels."""

@@ -48,12 +48,12 @@ OF_ALEXNET = (
 
 @dataclass(frozen=True, eq=False)
 class CorruptionErrors:
-    """What each of n images contributes to the corruption error of each of the fifteen.
+    """The contribution of each of n images to the error of each of the fifteen corruptions.
 
     `errors`: (15, n), in the order of `IMAGENET_C`; their mean over corruptions and images is the
-    metric. `bounds`: between which the values of each corruption lie, (15, 2). `notes`: what they
-    may be compared with. `unit`: "ratio", "share" without a baseline, or "difference" where they
-    may be below 0.
+    metric. `bounds`: (15, 2) least and greatest possible value of each corruption. `notes`: the
+    numbers they are comparable with. `unit`: "ratio", "share" without a baseline, or "difference"
+    if values may be below 0.
     """
 
     sweep: Profiles
@@ -63,7 +63,7 @@ class CorruptionErrors:
     unit: str
 
     def statistic(self) -> Statistic:
-        """What models are compared by on the mean over corruptions."""
+        """The statistic for comparing models by the mean over corruptions."""
         least, most = self.bounds.mean(axis=0).tolist()
         return bootstrap.mean_statistic(self.errors.mean(axis=0), self.sweep.videos, (least, most))
 
@@ -84,9 +84,9 @@ def measure_corruption_errors(
 ) -> CorruptionErrors:
     """The corruption errors of a sweep over `imagenet_c` at all five severities, of all images.
 
-    `baseline`: "alexnet", whose error each error is divided by, or "none". `relative`: how much
-    the error rises from the undegraded images, over how much that of the baseline does. Raises
-    `UsageError` for another baseline, and where corruptions or severities are missing.
+    `baseline`: "alexnet", whose error each error is divided by, or "none". `relative`: how much the
+    error rises from the undegraded images, over how much that of the baseline does. Raises
+    `UsageError` for another baseline, and if corruptions or severities are missing.
     """
     if baseline not in BASELINES:
         raise unknown("baseline", baseline, BASELINES)
@@ -110,7 +110,7 @@ def measure_corruption_errors(
 
 
 def covers_corruptions(predictions: Predictions) -> bool:
-    """Whether a sweep holds the fifteen corruptions at all five severities.
+    """Whether a sweep has the fifteen corruptions at all five severities.
 
     Example:
         >>> from steadyeye.testing import example_corruptions, example_sweep

@@ -1,4 +1,4 @@
-"""Corruptions of five severities: how they are made, and the draws and blurs they share.
+"""Corruptions of five severities: their builder, and shared random draws and blurs.
 
 Hendrycks and Dietterich, "Benchmarking Neural Network Robustness to Common Corruptions and
 Perturbations", ICLR 2019; the constants are those of the release that made ImageNet-C.
@@ -21,7 +21,7 @@ from steadyeye.degradation.operator import Context, Operator, Trail
 SEVERITIES = 5
 PART = uint64(0xFFFF)
 REACH = 4
-"""Deviations after which a normal window ends."""
+"""Number of standard deviations at which a normal window ends."""
 NORMAL = ndtri((np.arange(2**16) + 0.5) / 2**16).astype(np.float32)
 """The normal quantile in the middle of each of 65,536 equal shares; none lies beyond 4.33."""
 
@@ -142,9 +142,9 @@ def _add_shifted(
 
 @dataclass(frozen=True)
 class Zoom:
-    """How one side of an image is enlarged: pixel i shows `start` + i × `scale` of the image.
+    """The enlargement of one side of an image: pixel i shows `start` + i × `scale` of the image.
 
-    `source`: how many of its pixels are enlarged, from `start` on.
+    `source`: number of its pixels that are enlarged, from `start` on.
     """
 
     source: int

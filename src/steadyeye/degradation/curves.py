@@ -1,4 +1,4 @@
-"""Profiles of a sweep, and of them a quantity by level, operator and on average, with intervals."""
+"""Profiles of a sweep: a quantity by level, by operator and on average, with intervals."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -20,17 +20,17 @@ UNKNOWN = np.intp(-1)
 MEAN = "all operators"
 """The name of the cell that is the mean over operators."""
 WHITE_BOX = "gradient_descent"
-"""The operator that is aimed at the model itself: it counts as any other, and is named as such."""
+"""The operator that uses the model's gradient: counted like the others, and marked by its name."""
 
 
 @dataclass(frozen=True, eq=False)
 class Profiles:
     """The rows of a sweep as a block: `row[o, l, i]` of operator o, level l and image i, or −1.
 
-    `levels`: (levels,) rising from 0, whose rows are the same for all operators. `images`: the
-    ids of the baseline set, chosen by `baseline`; `videos`: (images,) what their intervals are
-    clustered by. `wrong`, `lost`: how many images are not in the baseline set, being wrong at
-    level 0 or not predicted.
+    `levels`: (levels,) rising from 0, whose rows are the same for all operators. `images`: the ids
+    of the baseline set, chosen by `baseline`; `videos`: (images,) the clusters of their intervals.
+    `wrong`, `lost`: number of images outside the baseline set, because they are wrong at level 0 or
+    lack a prediction.
     """
 
     predictions: Predictions
@@ -54,7 +54,7 @@ class Profiles:
         return tuple(notes)
 
     def curves(self) -> Iterator[tuple[str, NDArray[np.int64], NDArray[np.intp]]]:
-        """Each operator with the levels it has, (n,), and their rows, (n, images)."""
+        """Each operator with its levels, (n,), and their rows, (n, images)."""
         for number, operator in enumerate(self.operators):
             has = (self.row[number] != UNKNOWN).any(axis=1)
             yield operator, self.levels[has], self.row[number][has]
@@ -64,7 +64,7 @@ def profiles(predictions: Predictions, images: str = "right") -> Profiles:
     """The block of a sweep's predictions.
 
     `images`: "right", those that are right at level 0, or "all". An image that lacks a prediction
-    at any level is left out. Raises `UsageError` where the baseline set is empty.
+    at any level is left out. Raises `UsageError` if the baseline set is empty.
     """
     if images not in CHOICES:
         raise unknown("baseline set", images, CHOICES)
@@ -91,7 +91,7 @@ def profiles(predictions: Predictions, images: str = "right") -> Profiles:
 def list_rows(predictions: Predictions) -> Profiles:
     """The block of all images that have a prediction at every level.
 
-    Raises `UsageError` where there is none.
+    Raises `UsageError` if there is none.
     """
     tags = predictions.tags
     names, image = np.unique(tags["image"], return_inverse=True)
@@ -127,29 +127,29 @@ def list_rows(predictions: Predictions) -> Profiles:
 
 
 def operators(result: Result) -> tuple[Result, ...]:
-    """The cells of a curve that are one operator each."""
+    """The cells of a curve that belong to a single operator."""
     return tuple(cell for cell in result.cells if cell.name != MEAN)
 
 
 def shares(name: str, sweep: Profiles, success: NDArray[np.bool_ | np.floating]) -> Result:
-    """The share of successes, by level as any proportion (`proportion`).
+    """The share of successes, by level as a `proportion`.
 
-    `success`: of every row, bool or 0 and 1; NaN where it does not count at that level.
+    `success`: for every row, bool or 0 and 1; NaN if it does not count at that level.
     """
     return _curves(name, sweep, success.astype(np.float32), "share", exact=True)
 
 
 def averages(name: str, sweep: Profiles, values: NDArray[np.floating], unit: str) -> Result:
-    """The mean of a quantity of every row; `unit`: "share", or "rank" from 0."""
+    """The mean of a quantity given for every row; `unit`: "share", or "rank" from 0."""
     return _curves(name, sweep, values.astype(np.float32), unit, exact=False)
 
 
 def statistic(
     predictions: Predictions, values: NDArray[np.generic], images: str, unit: str = "share"
 ) -> Statistic:
-    """What models are compared by on the mean over operators of the mean over levels.
+    """The statistic for comparing models by the mean over operators of the mean over levels.
 
-    All images are drawn, the same for every model, and each model's own baseline set is counted.
+    It resamples all images, the same for every model, and counts each model's own baseline set.
     """
     everything = profiles(predictions, "all")
     counts = np.isin(everything.images, profiles(predictions, images).images)
@@ -174,7 +174,7 @@ def statistic(
 
 
 def _bounds(predictions: Predictions, unit: str) -> tuple[float, float]:
-    """Between which a quantity lies: a share, or the rank of a class."""
+    """The least and greatest possible value of a quantity: a share, or the rank of a class."""
     # in an open list, classes that the data does not have stand before the true one too
     most = len(predictions.classes) + len(predictions.others) - 1.0
     return (0.0, 1.0) if unit == "share" else (0.0, max(most, 0.0))
@@ -186,8 +186,8 @@ def _curves(
     """The mean over operators of the mean over levels ≥ 1.
 
     Cells: the operators, each with its levels, and of several operators `MEAN`: the mean of all of
-    them at the levels they share. A mean over levels or operators is that of what each image has,
-    so that its images or videos are what it rests on.
+    them at the levels they share. A mean over levels or operators is first taken within each image,
+    so that images or videos are its sample.
     """
     draws = bootstrap.draws(sweep.videos)
     cells, means, blocks = [], [], []
@@ -218,7 +218,7 @@ def _average(block: NDArray[np.floating]) -> NDArray[np.float64]:
 
 
 def _whole(name: str, values: NDArray[np.floating], sweep: Profiles, unit: str) -> Result:
-    """The mean over images of what each has over levels, or operators; without those of NaN."""
+    """The mean over images of their means over levels or operators, without NaN."""
     known = ~np.isnan(values)
     if not known.any():
         return Result(name, None, None, None, 0, "none: n = 0", unit=unit)
@@ -251,7 +251,7 @@ def _means(
 
 
 def _by_selection(sweep: Profiles, name: str, values: NDArray[np.floating], unit: str) -> bool:
-    """Whether images were chosen so that a level has this mean, and nothing is estimated."""
+    """Whether the mean of a level follows from the choice of images, so that it is no estimate."""
     sure = 0.0 if unit == "rank" else 1.0
     return sweep.baseline == "right" and name == "level 0" and bool((values == sure).all())
 
@@ -277,8 +277,9 @@ def _exact(names: Sequence[str], block: NDArray[np.float32], sweep: Profiles) ->
 class Harm:
     """The operators with the lowest and with the highest share of images still right.
 
-    `worst`, `next`: the lowest and the one after it, None for a single operator; `low`, `high`: the
-    95 % interval of how much lower it is, None where there is none. `least`: the highest.
+    `worst`, `next`: the lowest and the second lowest, None for a single operator; `low`, `high`:
+    the 95 % interval of their difference, None without one. `least`: the operator with the highest
+    share.
     """
 
     worst: Result
@@ -289,19 +290,19 @@ class Harm:
 
     @property
     def is_significant(self) -> bool:
-        """Whether the worst is shown to be worse than the next."""
+        """Whether the worst is significantly worse than the next."""
         return self.low is not None and self.low > 0
 
     @property
     def doubt(self) -> str:
-        """What must be said where it is not shown, empty where it is."""
+        """A sentence if the difference is not significant; otherwise empty."""
         if self.is_significant or self.next is None:
             return ""
         return f", with no clear difference from {self.next.name}"
 
 
 def harm(predictions: Predictions, degraded: Result) -> Harm:
-    """The worst operator of a `degraded_accuracy`, against the one after it on the same images.
+    """The worst operator of a `degraded_accuracy`, and the second worst on the same images.
 
     Both are chosen by their numbers; the two-sided interval of the two alone keeps its level all
     the same (Hung and Fithian 2019, as in `core.claims.leads`).
@@ -318,12 +319,12 @@ def harm(predictions: Predictions, degraded: Result) -> Harm:
 
 
 def format_operator_name(operator: str) -> str:
-    """An operator's name, with what sets it apart where it is aimed at the model."""
+    """An operator's name, marked if it uses the model's gradient."""
     return f"{operator} (uses the model's own gradient)" if operator == WHITE_BOX else operator
 
 
 def _baseline(degraded: Result) -> str:
-    """Which images were counted, as `degraded_accuracy` says in the interval of its level 0."""
+    """The counted images, read from the interval of level 0 of `degraded_accuracy`."""
     return "right" if operators(degraded)[0].cells[0].interval.startswith("none: right") else "all"
 
 
@@ -331,11 +332,12 @@ def _mean_ends(
     values: np.ndarray[tuple[int], np.dtype[np.floating]],
     videos: np.ndarray[tuple[int], np.dtype[np.str_]],
 ) -> tuple[float | None, float | None]:
-    """The 95 % interval of a mean over images, by videos; by images where they are of one video.
+    """The 95 % interval of a mean over images, clustered by video if there are several.
 
-    The linearised standard error and Student's t. Cochran, "Sampling Techniques", 1977,
-    Equation 6.13. Where all agree, which tells nothing of their spread, the mean alone if so many
-    would not fall to one side by chance (sign test), else None, as for a single image.
+    The linearised standard error and Student's t. Cochran, "Sampling Techniques", 1977, Equation
+    6.13. If all values are equal, their spread cannot be estimated: the interval is then the mean
+    alone if that many would not be on one side by chance (sign test), otherwise None, as for a
+    single image.
     """
     video = number_clusters(videos)
     units, mean = int(video.max(initial=-1)) + 1, float(values.mean())

@@ -1,6 +1,6 @@
 """Failure points: the first level of an operator at which accuracy falls below a threshold.
 
-Of a full sweep, of a search, and how far they lie apart in two sweeps of the same images.
+Those of a full sweep, those of a search, and their shift between two sweeps of the same images.
 """
 
 from collections.abc import Sequence
@@ -21,10 +21,10 @@ METHOD = "sequential tests: contains the level of a full sweep over these images
 
 @dataclass(frozen=True)
 class FailurePoint:
-    """Where accuracy first is below `threshold`; None where it never is within the levels.
+    """The first level with accuracy below `threshold`; None if there is none.
 
-    `low`, `high`: the 95 % interval of the level, None where it lies beyond the last. `changed`:
-    mean share of pixels changed there; `brightness`: mean value there, 0…255.
+    `low`, `high`: the 95 % interval of the level, None beyond the last level. `changed`: mean share
+    of pixels changed there; `brightness`: mean value there, 0…255.
     """
 
     operator: str
@@ -43,7 +43,7 @@ def failure_points(sweep: Profiles, thresholds: tuple[float, ...]) -> list[Failu
 
     The interval goes from the first level at which accuracy may be below, as far as its lower end
     says, to the first at which its upper end is: the threshold lies within the interval of accuracy
-    (`bootstrap.mean_ends`) or beyond it from one level to the next. None where that end never is.
+    (`bootstrap.mean_ends`) or beyond it from one level to the next. None if that end never is.
     """
     draws = bootstrap.draws(sweep.videos)
     predictions = sweep.predictions
@@ -89,7 +89,7 @@ def finite(level: float) -> int | None:
 
 
 def state(predictions: Predictions, thresholds: tuple[float, ...]) -> tuple[Search, list[str]]:
-    """What a search has learnt, and the names of its operators."""
+    """The state of a search from its predictions, and the names of its operators."""
     levels = predictions.sweep["levels"]
     tags = predictions.tags
     images = int(predictions.right[tags["level"] == 0].sum())
@@ -103,7 +103,7 @@ def state(predictions: Predictions, thresholds: tuple[float, ...]) -> tuple[Sear
 
 
 def searched_points(predictions: Predictions, thresholds: tuple[float, ...]) -> list[FailurePoint]:
-    """The failure points of every operator as far as the search went, with what they rest on."""
+    """The failure points of every operator as far as the search went, with their evidence."""
     search, operators = state(predictions, thresholds)
     return [
         _point(predictions, search, number, operator, threshold)
@@ -131,7 +131,7 @@ def _point(
 
 
 def cost(predictions: Predictions) -> str:
-    """What the search took, beside a whole sweep."""
+    """The forward passes of the search, compared with a full sweep."""
     passes = len(predictions)
     search, _ = state(predictions, ())
     whole = exhaustive(int((predictions.tags["level"] == 0).sum()), search)
@@ -140,10 +140,11 @@ def cost(predictions: Predictions) -> str:
 
 @dataclass(frozen=True)
 class FailureShift:
-    """A failure point before and after. `value`: by how many levels it moved, with its interval.
+    """The shift of a failure point. `value`: the number of levels it moved, with its interval.
 
-    One beyond the last level counts as one level beyond it: `open` says that one of the two does,
-    so that it moved by at least (at most, if it was the first) as much; None where both do.
+    A point beyond the last level counts as one level beyond it. `open`: one of the two points is
+    beyond, so that the shift is at least (at most, if it is the first) as large; the value is None
+    if both are.
     """
 
     before: FailurePoint
@@ -159,11 +160,11 @@ class FailureShift:
 def measure_failure_shifts(
     before: Predictions, after: Predictions, thresholds: tuple[float, ...], images: str
 ) -> list[FailureShift]:
-    """How far every failure point of a model moved; paired: the same images are drawn for both.
+    """The shift of every failure point of a model; paired, as both use the same resamples.
 
-    `images` as in `degraded_accuracy`: "right", of those that each model has right at level 0. The
-    interval is of a Bayesian bootstrap over images, or over videos where several are of one, with
-    one more than was seen, on which one model never fails and the other at once.
+    `images` as in `degraded_accuracy`: "right" for those that each model has right at level 0. The
+    interval is from a Bayesian bootstrap over images, or over videos if a video has several, with
+    one unseen image or video added, on which one model never fails and the other immediately.
     """
     blocks = [profiles(predictions, "all") for predictions in (before, after)]
     baselines = [profiles(predictions, images) for predictions in (before, after)]
@@ -203,7 +204,7 @@ def accuracy_at_zero(predictions: Predictions) -> Trials:
 
 
 def accuracy_loss(predictions: Predictions) -> Statistic:
-    """Accuracy at level 0 less that under degradation, of all images.
+    """Accuracy at level 0 minus that under degradation, of all images.
 
     The latter is the mean over operators of the mean over their levels.
     """
@@ -224,8 +225,8 @@ def _levels(
 ) -> list[NDArray[np.float64]]:
     """The failure levels of each resample, by operator and threshold.
 
-    `further`: what the video that nobody saw has at every level; at level 0 it is right where the
-    images that count were chosen so.
+    `further`: the outcome of the added unseen video at every level; at level 0 it is right if the
+    images were chosen to be.
     """
     levels_of_all = []
     for _, levels, rows in every.curves():

@@ -1,4 +1,4 @@
-"""The search for failure points: which images to ask at which levels, and what is known then.
+"""The search for failure points: which images to predict at which levels, and the results.
 
 For every operator and threshold t the levels are bisected. Whether accuracy at a level is below t
 is a sequential test: images are asked in a random order, twice as many each time, until the exact
@@ -21,7 +21,7 @@ import numpy as np
 THRESHOLDS = (0.9, 0.5, 0.1)
 
 ERROR = 0.0125
-"""The error a single test may make; the tests that can err are the few with accuracy close to t."""
+"""The error probability of a single test; only tests with accuracy close to t can err."""
 
 MARGIN = 0.05
 """How far above t accuracy must be for the levels before to count as not below either. Profiles of
@@ -33,7 +33,7 @@ FIRST_LOOK = 16
 
 @dataclass(frozen=True)
 class Query:
-    """Ask images `start` … `stop` of the random order at one level of one operator."""
+    """Predict images `start` … `stop` of the random order at one level of one operator."""
 
     operator: int
     level: int
@@ -46,9 +46,9 @@ class Query:
 
 @dataclass(frozen=True)
 class Bracket:
-    """Where a failure point lies: accuracy is not below at `low`, and below at `high`.
+    """The range of a failure point: accuracy is not below at `low`, but is at `high`.
 
-    Both are positions in the operator's levels; `high` is their number where nothing is below.
+    Both are positions in the operator's levels; `high` is their number if no level is below.
     """
 
     low: int
@@ -56,16 +56,16 @@ class Bracket:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the level is known."""
+        """Whether the failure level is known."""
         return self.high - self.low == 1
 
 
 @dataclass(eq=False)
 class Search:
-    """What is known of `images` images (all right at level 0) under some operators.
+    """The state of a search with `images` images (all right at level 0) under some operators.
 
-    `levels`: of each operator, rising from 0. `answers[operator, level]`: how many images have been
-    asked, in the random order, and how many of them were right.
+    `levels`: of each operator, rising from 0. `answers[operator, level]`: number of images
+    predicted, in the random order, and number of those that were right.
     """
 
     images: int
@@ -74,16 +74,17 @@ class Search:
     answers: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
 
     def looks(self) -> list[int]:
-        """How many images have been asked after each look at a level."""
+        """The number of images predicted after each look at a level."""
         looks = [FIRST_LOOK]
         while looks[-1] < self.images:
             looks.append(2 * looks[-1])
         return [min(look, self.images) for look in looks]
 
     def below(self, operator: int, level: int, threshold: float) -> bool | None:
-        """Whether accuracy at a level is below the threshold; None where that is not known.
+        """Whether accuracy at a level is below the threshold; None if that is not known.
 
-        False asks for `MARGIN` more. Exact: all images but those asked could still be anything.
+        False needs accuracy to be `MARGIN` higher. The test is exact: it assumes nothing about the
+        other images.
         """
         if level == 0:
             return False
@@ -102,7 +103,7 @@ class Search:
         return None
 
     def bracket(self, operator: int, threshold: float) -> Bracket:
-        """What is known of a failure point."""
+        """The range of a failure point so far."""
         levels = self.levels[operator]
         is_below = [self.below(operator, level, threshold) for level in levels]
         high = next((i for i, below in enumerate(is_below) if below), len(levels))
@@ -110,7 +111,7 @@ class Search:
         return Bracket(low, high)
 
     def queries(self) -> list[Query]:
-        """The next questions of every failure point that is not known, each asked once.
+        """The next queries of every unknown failure point, without repeats.
 
         Empty once all are known.
         """
@@ -125,10 +126,10 @@ class Search:
         return list(queries.values())
 
     def _places(self, operator: int, bracket: Bracket) -> list[int]:
-        """Where to ask next within a bracket: positions in the operator's levels.
+        """The next levels to test within a bracket, as positions in the operator's levels.
 
-        The middle, until it is decided or all images have been asked. Where even that leaves it
-        open, accuracy is too close to the threshold: then the middles on both sides of it.
+        The middle, until it is decided or all images have been asked. If it is still undecided
+        then, accuracy is too close to the threshold: next are the middles on both sides of it.
         """
         if bracket.is_closed:
             return []
@@ -147,7 +148,7 @@ class Search:
         return self.answers.get((operator, level), (0, 0))[0]
 
     def level(self, operator: int, threshold: float) -> float:
-        """The likeliest failure level: where accuracy, interpolated, first is below; or `inf`."""
+        """The most likely failure level: the first with interpolated accuracy below; or `inf`."""
         bracket = self.bracket(operator, threshold)
         levels = self.levels[operator]
         places = range(bracket.low, min(bracket.high, len(levels) - 1) + 1)
@@ -159,21 +160,21 @@ class Search:
         return levels[inside[0]] if inside else math.inf
 
     def accuracy(self, operator: int, level: int) -> float | None:
-        """The share right among those asked; None where nobody was."""
+        """The share right among the predicted images; None without any."""
         if level == 0:
             return 1.0
         number, right = self.answers.get((operator, level), (0, 0))
         return right / number if number else None
 
     def learn(self, query: Query, right: int) -> None:
-        """Takes in how many of the images asked were right."""
+        """Records how many of the predicted images were right."""
         number, before = self.answers.get((query.operator, query.level), (0, 0))
         assert number == query.start, "questions are answered in order"
         self.answers[query.operator, query.level] = (query.stop, before + right)
 
 
 def affordable(queries: Sequence[Query], budget: int) -> list[Query]:
-    """The cheapest questions that fit a budget of forward passes together."""
+    """The cheapest queries that together fit a budget of forward passes."""
     within_budget: list[Query] = []
     for query in sorted(queries, key=len):
         budget -= len(query)
@@ -186,6 +187,6 @@ def affordable(queries: Sequence[Query], budget: int) -> list[Query]:
 def exhaustive(images: int, state: Search) -> int:
     """The forward passes of the exhaustive sweep over the images right at level 0.
 
-    `images`: all of them, as each is asked once at level 0.
+    `images`: all of them, as each is predicted once at level 0.
     """
     return images + state.images * sum(len(levels) - 1 for levels in state.levels)

@@ -1,6 +1,6 @@
 """Compiled loops that operators and sweeps share.
 
-Random boxes, lines, scaling by a factor, and how far an image is from another.
+Random boxes, lines, scaling by a factor, and the difference between images.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Transforms of libraries as operators: which argument is the level, and how images go through."""
+"""Transforms of libraries as operators: their levels, and the conversion of images."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ def build_operator(
     """The operator of a library's transform, its levels 1 … len(`levels`).
 
     The seed of an image and level is the same in every process and order. A grey image goes through
-    as one of three equal channels. Raises `UsageError` where the transform fails on an image or
+    as one of three equal channels. Raises `UsageError` if the transform fails on an image or
     returns another shape.
     """
     title = f"{library}.{name}"
@@ -53,7 +53,7 @@ def read_levels(
     values: Sequence[Any] | None,
     arguments: Arguments,
 ) -> tuple[Arguments, ...]:
-    """The arguments of a transform at each level; a single one where no argument is the level.
+    """The arguments of a transform at each level; a single level if no argument is the level.
 
     `transform`: its class, which is built once with each. `level`: the argument that has another of
     `values` at each level. `arguments`: the others. Lists become tuples, as such libraries ask for.
@@ -88,7 +88,7 @@ def _as_tuple(value: Any) -> Any:
 
 
 def run(title: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a function of a library returns. Raises `UsageError` for whatever it raises."""
+    """Calls a function of a library. Raises `UsageError` for any exception of it."""
     try:
         return function(*arguments)
     except UsageError:
@@ -99,7 +99,7 @@ def run(title: str, function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def refuse_boxes(title: str) -> MoveBoxes:
-    """What an operator has for `move` that moves objects to where nobody says."""
+    """The `move` of an operator that moves objects to unknown places: raises `UsageError`."""
 
     def move(*_: Any) -> NDArray[np.float64]:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""The seam between operators and all that uses them: an operator starts a trail of levels."""
+"""The interface of operators: an operator starts a trail of levels."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -12,11 +12,11 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Image
 
 DEFAULT = "0:30"
-"""The levels of operators where nobody says which; of one that has fewer, those that it has."""
+"""The default levels of operators; those that exist if an operator has fewer."""
 LEVELS = 30
 """The last level of the operators of Swingler 2022."""
 LEAST = 0.01
-"""Pixels: what is left narrower than that of a box is the rounding of libraries, no object."""
+"""Pixels: a narrower remainder of a box is a rounding error of libraries, not an object."""
 Trail: TypeAlias = Callable[[int], Image]
 """`trail(level)`: the image at that level. Levels are asked for in rising order."""
 Gradient: TypeAlias = Callable[[NDArray[np.float32]], NDArray[np.float32]]
@@ -24,7 +24,7 @@ Gradient: TypeAlias = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 
 
 def parse_levels(text: str, most: int) -> tuple[int, ...]:
-    """The levels of `first:last[:step]`, both ends meant, or of a list with commas; rising.
+    """The levels of `first:last[:step]`, both ends included, or of a list with commas; rising.
 
     Raises `UsageError` for other text and for a level above `most`.
 
@@ -53,7 +53,7 @@ def parse_levels(text: str, most: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Context:
-    """What an operator may draw on beside the image: its random stream and the model's gradient."""
+    """The inputs of an operator besides the image: its random stream and the model's gradient."""
 
     key: np.uint64
     gradient: Gradient | None = None
@@ -62,8 +62,8 @@ class Context:
 MoveBoxes: TypeAlias = Callable[
     [NDArray[np.float64], int, tuple[int, int], np.uint64], NDArray[np.float64]
 ]
-"""`(boxes, level, (height, width), key) -> boxes`, (n, 4) each: where an operator puts the objects
-of an image; `key` is its random stream, `Context.key`."""
+"""`(boxes, level, (height, width), key) -> boxes`, (n, 4) each: where an operator moves the
+objects of an image; `key` is its random stream, `Context.key`."""
 
 
 @dataclass(frozen=True)
@@ -125,11 +125,11 @@ class Operator:
 def move_boxes(
     operator: Operator, boxes: Boxes, level: int, size: tuple[int, int], key: np.uint64
 ) -> Boxes:
-    """The true boxes of an image where an operator puts them at a level, as many as there were.
+    """The true boxes of an image as an operator moves them at a level; their number is unchanged.
 
     `size`: (height, width) in pixels. `key`: of the image, as `Context.key`. Boxes are cut at the
-    edges of the image; one that lies outside of it stays among them as an ignored box without area.
-    Raises `UsageError` for an operator that does not say where it puts them.
+    edges of the image; one that lies outside of it stays as an ignored box without area. Raises
+    `UsageError` for an operator that does not say where it puts them.
 
     Example:
         >>> from steadyeye.core.boxes import boxes
@@ -158,7 +158,7 @@ def seed_of(key: np.uint64, level: int) -> int:
 
 
 def incremental(name: str, step: Callable[[Image, np.uint64], Image]) -> Operator:
-    """An operator whose every level is made of the level before.
+    """An operator that makes every level from the level before.
 
     `step(image, key)` returns a new image, one level further; `key` is that level's own stream.
 
@@ -189,7 +189,7 @@ def incremental(name: str, step: Callable[[Image, np.uint64], Image]) -> Operato
 
 
 def of_original(name: str, make: Callable[[Image, int], Image]) -> Operator:
-    """An operator whose every level, `make(image, level)`, is made of the image itself.
+    """An operator that makes every level from the original image: `make(image, level)`.
 
     Levels 1 … 30 unless `last` is replaced; an example stands at `Operator.start`.
     """

@@ -18,15 +18,15 @@ from steadyeye.core.types import Classes, Image, Labels, Sample, Source, Tag
 from steadyeye.degradation.operator import Context, Operator, Trail, move_boxes
 
 NONE = -1
-"""The operator of the rows at level 0, where there is nothing to tell operators apart."""
+"""The operator of the rows at level 0, where all operators give the same image."""
 
 COLUMNS = ("operator", "level", "image", "changed", "brightness", "profile")
-"""`profile` says that every image has every level, as a search for failure points has not."""
+"""`profile`: every image has every level, which is not so in a search for failure points."""
 
 
 @dataclass(frozen=True)
 class Degrading:
-    """What is done to images: operators, each up to its own last level, and the seed."""
+    """The degradation of images: operators, each up to its own last level, and the seed."""
 
     operators: tuple[Operator, ...]
     levels: tuple[int, ...]
@@ -35,7 +35,7 @@ class Degrading:
     def grid(self, images: Sequence[int]) -> NDArray[np.int32]:
         """(rows, 3) image, operator, level: level 0 of an image once, then each operator's levels.
 
-        Levels of one image and operator follow each other, so that each is made from the last.
+        Levels of one image and operator are consecutive, so that each is made from the one before.
         """
         steps = [(NONE, 0)] + [
             (number, level)
@@ -61,14 +61,14 @@ class Degrading:
         return {"levels": dict(zip(names, self.steps(), strict=True)), "seed": self.seed}
 
     def record(self) -> str:
-        """What makes the images: another text, other images."""
+        """A text that identifies the images: different images have different texts."""
         names = [f"{operator.name} {operator.about}" for operator in self.operators]
         return f"{names} {self.levels} {self.seed}"
 
 
 @dataclass
 class _Progress:
-    """The image that was made last and its trail, so that a level is made from the one before.
+    """The latest image and its trail, so that a level is made from the one before.
 
     `original`: the fitted image; `measures`: of the image as it was decoded. `key`: names the
     content of the image whose id is `key_of`.
@@ -84,7 +84,7 @@ class _Progress:
     key: str = ""
 
     def measure(self, image: Image) -> Mapping[str, Tag]:
-        """The measures of the image that was made last, beside those of its original."""
+        """The measures of the latest image, added to those of its original."""
         assert self.original is not None, "an image is measured once it was made"
         # with numba, which whoever only reads a sweep does without
         from steadyeye.degradation.kernels import measure_brightness, measure_changed_share
@@ -111,10 +111,10 @@ class _Progress:
 class Sweep:
     """A `Source` over `cells` of (image of `base`, operator, level), images at the model's input.
 
-    `cells`: (rows, 3) int32. `members`: data class → the model classes that make it, for
-    operators that need the gradient. `exhaustive`: whether the cells are the whole grid. Nothing
-    degraded is stored: a sample is made from the image of the source, or in `begin_pass` from the
-    level before it.
+    `cells`: (rows, 3) int32. `members`: data class → the model classes that make it, for operators
+    that need the gradient. `exhaustive`: whether the cells are the whole grid. Degraded images are
+    not stored: a sample is made from the image of the source, or in `begin_pass` from the level
+    before it.
     """
 
     base: Source
@@ -143,7 +143,7 @@ class Sweep:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Changes with the source, the operators, levels and seed, and the rows."""
+        """Depends on the source, the operators, levels and seed, and the rows."""
         return fingerprint(self.base.fingerprint, self.how.record(), self.cells.tobytes())
 
     @cached_property
@@ -172,7 +172,7 @@ class Sweep:
     ) -> "Sweep":
         """The same sweep with other rows: `images` by their ids, `operators` by their names.
 
-        Each (rows,); at level 0 the operator counts for nothing.
+        Each (rows,); at level 0 the operator is ignored.
         """
         image = {name: i for i, name in enumerate(self._names)}
         operator = {member.name: i for i, member in enumerate(self.how.operators)}
@@ -213,7 +213,7 @@ class Sweep:
         )
 
     def _move_boxes(self, operator: int, level: int, sample: Sample) -> Boxes | None:
-        """The true boxes of a cell, where its operator puts them."""
+        """The true boxes of a cell, as its operator moves them."""
         chosen = self.how.operators[operator]
         if not level or chosen.move is None or sample.boxes is None:
             return sample.boxes
@@ -226,7 +226,7 @@ class Sweep:
     def _key(
         self, operator: int, level: int, sample: Sample, progress: _Progress
     ) -> Callable[[], str] | None:
-        """What names the degraded image without making it; None where only its pixels can."""
+        """The key of the degraded image without making it; None if it needs the pixels."""
         chosen = self.how.operators[operator] if level else None
         if sample.key is None or (chosen and not chosen.known):
             return None
@@ -303,7 +303,7 @@ class _Degraded:
 
 
 def refuse_without_gradient(how: Degrading, cut: AtInput, model: str) -> None:
-    """Raises `UsageError` where an operator needs a gradient that the model does not have."""
+    """Raises `UsageError` if an operator needs a gradient that the model does not have."""
     asking = [operator.name for operator in how.operators if operator.needs_gradient]
     if asking and detects(cut.model):
         raise UsageError(

@@ -1,4 +1,4 @@
-"""What the neighbours take away: accuracy − pm-k."""
+"""The drop from accuracy to pm-k."""
 
 from steadyeye.core.competing_classes import among_competing
 from steadyeye.core.pm_sets import farthest, pm_sets

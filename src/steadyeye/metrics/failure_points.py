@@ -12,7 +12,7 @@ from steadyeye.degradation.curves import profiles
 from steadyeye.degradation.failure_points import FailurePoint, cost, searched_points
 
 NO_VALUE = (None, None, None)
-"""Neither a value nor the ends of an interval: what is measured stands in the cells."""
+"""No value and no interval: the measured levels are in the cells."""
 
 
 @needs("truth", "operator", "level")

@@ -1,4 +1,4 @@
-"""What the neighbours take from mAP: mAP − pm-k mAP."""
+"""The drop from mAP to pm-k mAP."""
 
 from steadyeye.core.pm_sets import farthest, pm_sets
 from steadyeye.core.predictions import Predictions

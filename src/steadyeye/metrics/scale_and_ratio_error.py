@@ -1,4 +1,4 @@
-"""How much the size and the shape of detections stray from those of true objects."""
+"""The deviation of the size and the shape of detections from those of true objects."""
 
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.types import Result, needs

@@ -54,7 +54,7 @@ def _of_sets(predictions: Predictions, k: int | None) -> tuple[Interval, int]:
 
 
 def _say_bound(predictions: Predictions, share: Interval, k: int, of: str) -> tuple[str, ...]:
-    """What the share says of pm-k where nothing is labelled, with the premise; `of`: of what."""
+    """The bound on pm-k without labels, under the premise, in words; `of`: the subject."""
     if share.value is None or "truth" in predictions.columns:
         return ()
     return (

@@ -1,4 +1,4 @@
-"""The boxes of shards as tables, copied shard by shard, so that no file stays in memory."""
+"""The boxes of shards as tables, copied shard by shard to keep no file in memory."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from steadyeye.core.disk_columns import DiskColumn, split_entries
 from steadyeye.predictions.schema import list_values, numbers
 
 TRUE, OF_DATA, OF_MODEL = "box", "found", "said"
-"""How the columns of true boxes begin, and of detections over either list of classes."""
+"""Prefixes of the columns: true boxes, detections over the data's and the model's classes."""
 
 KINDS = (TRUE, OF_DATA, OF_MODEL)
 
@@ -22,7 +22,7 @@ Parts = Mapping[str, NDArray[Any]]
 
 @dataclass(frozen=True, eq=False)
 class CellBoxes:
-    """All boxes of a cell; None: its shards have none of that kind.
+    """All boxes of a cell; None for kinds that its shards do not have.
 
     `detections`: over the classes of the data, `raw_detections`: over the detector's own. Columns
     in which they are equal are the same array.
@@ -36,8 +36,8 @@ class CellBoxes:
 def split_boxes(shards: Iterable[pa.Table]) -> tuple[pa.Table, CellBoxes]:
     """The columns of shards that are not of boxes, as one table, and the boxes.
 
-    `shards`: of one cell, all with the same boxes, or the model's own left out; read one after the
-    other, for what is mapped of a file takes memory until it is let go.
+    `shards`: of one cell, all with the same kinds of boxes, or without the model's own; read one
+    after the other, since a mapped file takes memory until it is released.
     """
     columns: dict[str, dict[str, DiskColumn]] = {}
     equal: set[str] = set()
@@ -85,7 +85,7 @@ def _create_columns(shard: pa.Table, name: str) -> dict[str, DiskColumn]:
 
 
 def _make_table(columns: Mapping[str, NDArray[Any]]) -> BoxTable:
-    """The boxes; what is true has no score in a file, and what was detected is no crowd."""
+    """The boxes as a table; in a file true boxes have no score, and detections no crowd flag."""
     n = len(columns["image"])
     if "score" in columns:
         return BoxTable(**{**columns, "crowd": np.zeros(n, np.bool_)})
@@ -125,12 +125,12 @@ def _values(shard: pa.Table, name: str) -> NDArray[Any]:
 
 
 def _list_names(shard: pa.Table) -> list[str]:
-    """The columns of a shard that are of boxes."""
+    """The names of a shard's box columns."""
     return [name for name in shard.column_names if name.partition("_")[0] in KINDS]
 
 
 def _copy(table: pa.Table) -> pa.Table:
-    """A table that holds memory of its own."""
+    """A copy of a table in its own memory."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)

@@ -1,4 +1,4 @@
-"""Detections as COCO's results, which pycocotools and everything beside it reads."""
+"""Detections in the results format of COCO, which pycocotools and similar tools read."""
 
 import json
 from collections.abc import Sequence
@@ -12,14 +12,14 @@ from steadyeye.core.predictions import Predictions
 def list_results(
     predictions: Predictions, category_ids: Sequence[int] | None = None
 ) -> list[dict[str, object]]:
-    """A dictionary a detection: `image_id`, `category_id`, `bbox` and `score`.
+    """One dictionary per detection: `image_id`, `category_id`, `bbox` and `score`.
 
-    `category_ids`: the number of each class, as the annotations have it; 1, 2, … if left out.
-    `image_id`: the id of the sample, as a number where it is one; `bbox`: x, y, width, height in
-    pixels; in the order of the samples. Raises `UsageError` for what is no detector's, and where
+    `category_ids`: the number of each class, as in the annotations; 1, 2, … if left out.
+    `image_id`: the id of the sample, as a number if it is one; `bbox`: x, y, width, height in
+    pixels; in the order of the samples. Raises `UsageError` for predictions of a classifier, and if
     the number of ids is not that of the classes.
 
-    Example, of a made-up detector:
+    Example with an invented detector:
 
         >>> from steadyeye.testing import example_detections
         >>> sorted(list_results(example_detections())[0])
@@ -53,5 +53,5 @@ def list_results(
 
 
 def encode_results(predictions: Predictions, category_ids: Sequence[int] | None = None) -> bytes:
-    """What `list_results` gives, as JSON."""
+    """The output of `list_results`, as JSON."""
     return json.dumps(list_results(predictions, category_ids)).encode()

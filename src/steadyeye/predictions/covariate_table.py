@@ -1,4 +1,4 @@
-"""What the image pass measured: as Arrow rows beside the predictions, and joined to them."""
+"""Measurements of images: stored as Arrow rows next to the predictions, and joined to them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 def folder_of(run: Place, name: str, fingerprint: str) -> Place:
-    """Where a run keeps what was measured of a source."""
+    """The folder of a run with the measurements of a source."""
     safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in name)
     return run / "measurements" / f"{safe}-{fingerprint[:8]}"
 
 
 def to_arrow(rows: "Sequence[MeasuredFrame]") -> pa.Table:
-    """The Arrow table of a shard: id, error and the measures, NaN where there is none."""
+    """The Arrow table of a shard: id, error and the measures, NaN if missing."""
     nan = float("nan")
     columns = {
         name: pa.array([row.values.get(name, nan) for row in rows], pa.float64())
@@ -39,7 +39,7 @@ def to_arrow(rows: "Sequence[MeasuredFrame]") -> pa.Table:
 
 
 def is_measured(run: Place, predictions: Predictions) -> bool:
-    """Whether a run keeps a complete measurement of what the predictions are of."""
+    """Whether a run has complete measurements of the data of the predictions."""
     return (_folder(run, predictions) / "seal.json").is_file()
 
 
@@ -48,11 +48,11 @@ def join_measures(
     predictions: Predictions,
     read_rows: Callable[[Place], pa.Table] = read_sealed,
 ) -> Predictions:
-    """The predictions with what any of the runs measured of their samples as tags and columns.
+    """The predictions, with measurements from any of the runs added as tags and columns.
 
-    As they are where nothing is sealed. `linf`, `motion` and so on are then columns that an
-    analysis can need; a note tells how many frames could not be measured and why the first.
-    `read_rows`: the rows of a sealed folder; whoever joins several models reads them once.
+    Unchanged if nothing is sealed. `linf`, `motion` and so on are then columns that an analysis can
+    need; a note gives the number of frames that could not be measured, and the reason for the
+    first. `read_rows`: reads the rows of a sealed folder; it may cache them for several models.
     """
     holders = [run for run in runs if is_measured(run, predictions)]
     if not holders:
@@ -84,7 +84,7 @@ def _note(errors: Sequence[str]) -> tuple[str, ...]:
 
 
 def state(run: Place) -> bool | None:
-    """Whether all pm-sets of a run are measured; None where it has none."""
+    """Whether all pm-sets of a run are measured; None if it has none."""
     measured = []
     for folders in cells(run):
         identity = open_cell(folders[0]).identity

@@ -1,4 +1,4 @@
-"""Predictions as fields of a dataset of FiftyOne, where they are looked at and evaluated."""
+"""Predictions as fields of a FiftyOne dataset."""
 
 from typing import Any
 
@@ -12,10 +12,10 @@ from steadyeye.core.predictions import Predictions
 def add_to_dataset(predictions: Predictions, dataset: Any, field: str) -> None:
     """Adds the predictions to the samples of a dataset or view of FiftyOne, under `field`.
 
-    Of a classifier a `Classification` with its confidence, and in `FIELD_right` whether it is a
-    true class; of a detector `Detections`. Samples without a prediction get none. The samples are
-    those that were evaluated, in their order; where the ids of a run are paths, the files that end
-    with them. Raises `UsageError` where they are others.
+    For a classifier it is a `Classification` with its confidence, and `FIELD_right` holds whether
+    it is a true class; for a detector it is `Detections`. Samples without a prediction get none.
+    The samples must be the evaluated ones in the same order or, if the ids of a run are paths,
+    files whose paths end with them. Raises `UsageError` for other samples.
     """
     import fiftyone  # the user's own install, by which the dataset was made
 
@@ -42,7 +42,7 @@ def add_to_dataset(predictions: Predictions, dataset: Any, field: str) -> None:
 
 
 def _match_samples(predictions: Predictions, dataset: Any) -> list[str]:
-    """The id in FiftyOne of each row."""
+    """The FiftyOne id of each row."""
     names, paths = dataset.values(["id", "filepath"])
     rows = predictions.ids.tolist()
     numbers = [row.rpartition("/")[2] for row in rows]
@@ -66,7 +66,7 @@ def _match_samples(predictions: Predictions, dataset: Any) -> list[str]:
 def _list_detections(
     fiftyone: Any, predictions: Predictions, sizes: list[tuple[int, int]]
 ) -> list[Any]:
-    """`Detections` of each row, whose boxes are shares of the image; None where it failed."""
+    """`Detections` of each row, with boxes relative to the image; None for failed rows."""
     table = predictions.detections
     assert isinstance(table, BoxTable), "a detector has a table of boxes"
     rows: list[list[Any]] = [[] for _ in sizes]

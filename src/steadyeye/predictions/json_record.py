@@ -1,4 +1,4 @@
-"""The JSON files by which a run knows what it is, and what is said where one is damaged."""
+"""The JSON files that identify a run, and errors for damaged ones."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,15 +13,15 @@ SEAL = "run the same command again to seal it again"
 
 
 def write_record(path: Place, content: Mapping[str, Any]) -> None:
-    """Writes a file of a run, with a checksum of what it says."""
+    """Writes a file of a run, with a checksum of its content."""
     write_file(path, encode_record(content))
 
 
 def read_record(path: Place, todo: str, needs: Sequence[str] = ()) -> dict[str, Any]:
-    """What a file of a run holds.
+    """The content of a file of a run.
 
-    Raises `UsageError` for one that is no JSON, that is not what was written, or that lacks the
-    keys it `needs`, with what `todo`.
+    Raises `UsageError` if it is no JSON, was changed after it was written, or lacks keys that it
+    `needs`; `todo` is the advice in the message.
     """
     content = read_content(path)
     if content is None:
@@ -38,18 +38,18 @@ def check_keys(path: Place, content: Mapping[str, Any], todo: str, needs: Sequen
 
 
 def is_damaged(path: Place) -> bool:
-    """Whether a file is there and is not what was written."""
+    """Whether a file exists and was changed after it was written."""
     return path.is_file() and read_content(path) is None
 
 
 def read_content(path: Place) -> dict[str, Any] | None:
-    """What a file says; None where it is damaged. Raises `FileNotFoundError`."""
+    """The content of a file; None if it is damaged. Raises `FileNotFoundError`."""
     record = read_checked(path)
     return None if record is None else record.content
 
 
 def is_protected(path: Place) -> bool:
-    """Whether a file bears a checksum that holds; one of an earlier version bears none."""
+    """Whether a file has a valid checksum; files of earlier versions have none."""
     record = read_checked(path)
     return record is not None and record.protected
 

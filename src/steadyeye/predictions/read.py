@@ -1,4 +1,4 @@
-"""Reading sealed predictions; what is not whole is refused, with what is wrong."""
+"""Reads sealed predictions; incomplete or altered ones raise an error with the reason."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -43,7 +43,7 @@ from steadyeye.predictions.shard_store import Cell, open_cell
 
 AGAIN = "run the same command again to complete it"
 SLACK = 0.05
-"""Pixels by which a box may reach out of its image unmentioned: COCO rounds to hundredths."""
+"""Pixels by which a box may extend beyond its image without a note: COCO rounds to hundredths."""
 
 PIECE = 100_000  # boxes, or texts, that are looked at together
 
@@ -62,7 +62,7 @@ def read(*folders: Place) -> Predictions:
 
 
 def _note_missing_checksums(folders: Sequence[Place]) -> tuple[str, ...]:
-    """What is to be known of cells whose records bear no checksum."""
+    """A note on cells whose records have no checksum."""
     records = [folder / name for folder in folders for name in ("cell.json", "seal.json")]
     bare = [path for path in records if not is_protected(path)]
     if not bare:
@@ -76,14 +76,14 @@ def _note_missing_checksums(folders: Sequence[Place]) -> tuple[str, ...]:
 def read_sealed(folder: Place) -> pa.Table:
     """The rows of a sealed cell as they were written.
 
-    Raises `UsageError` where it is not sealed, or a shard is missing or altered.
+    Raises `UsageError` if it is not sealed, or a shard is missing or altered.
     """
     # a shard whose images all failed lacks the tags that the others measured
     return pa.concat_tables(in_all(list(_read_shards(folder))), promote_options="default")
 
 
 def _read_shards(folder: Place) -> Iterable[pa.Table]:
-    """The shards of a sealed cell, each read when asked for. Raises as `read_sealed` does."""
+    """The shards of a sealed cell, each read on demand. Raises the same errors as `read_sealed`."""
     cell = open_cell(folder)
     if not cell.is_sealed:
         done = len(cell.list_finished())
@@ -98,7 +98,7 @@ def _read_shards(folder: Place) -> Iterable[pa.Table]:
 def cells(run: Place) -> list[tuple[Place, ...]]:
     """The cells of a run, in the order its job lists them, each as the folders of its rounds.
 
-    Raises `UsageError` where there is no run, or a trained model.
+    Raises `UsageError` if the folder holds no run, or a trained model.
     """
     path = run / "run.json"
     if not path.is_file():
@@ -185,7 +185,7 @@ def _predictions(cell: Cell, table: pa.Table, boxes: CellBoxes) -> Predictions:
 
 
 def _read_texts(column: pa.ChunkedArray) -> NDArray[np.str_]:
-    """(n,) texts, '' for what is missing; those of a piece are objects of Python at a time."""
+    """(n,) texts, '' for missing ones; converted to Python objects one piece at a time."""
     pieces = [
         np.array([text or "" for text in column.slice(start, PIECE).to_pylist()], dtype=np.str_)
         for start in range(0, max(len(column), 1), PIECE)
@@ -202,7 +202,7 @@ def _are_distinct(texts: NDArray[np.str_]) -> bool:
 
 
 def _read_class_of(identity: Mapping[str, Any]) -> NDArray[np.int64]:
-    """The data's class of each class of the model; −1: none."""
+    """The data's class for each class of the model, or −1."""
     destinations = np.full(len(identity["model"]["classes"]), -1, dtype=np.int64)
     for label, members in enumerate(identity["members"]):
         destinations[members] = label
@@ -227,9 +227,9 @@ def _list_caveats(
     boxes: CellBoxes,
     model_classes: Sequence[str],
 ) -> tuple[str, ...]:
-    """The notes on boxes beyond their images and on detections left out, a sentence each.
+    """One sentence each on boxes beyond their images and on detections left out.
 
-    Each with how many there are and the first. A table of an earlier version says nothing.
+    Each gives the number and the first one. There are none for tables of an earlier version.
     """
     if "size" not in table.column_names:
         return ()
@@ -280,9 +280,9 @@ def _note_first_pixel(table: BoxTable) -> str | None:
 def _find_beyond_images(
     table: BoxTable, sizes: NDArray[np.float64]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """(n,) each: the boxes that extend beyond their image, and those that lie beyond it.
+    """Two (n,) masks: boxes that extend beyond their image, and boxes that lie outside it.
 
-    `sizes`: (n, 2) height and width of the image of each, 0 where they are not known.
+    `sizes`: (n, 2) height and width of each box's image, 0 if unknown.
     """
     # a side at a time: an any over a last axis of two takes several times as long
     height, width = sizes.T

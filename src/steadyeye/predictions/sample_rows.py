@@ -1,7 +1,7 @@
 """The rows of predictions as tables that other tools read: Arrow, Parquet, CSV.
 
-Classes are names, what is not known is null. Any library that reads Arrow's C stream takes the
-table as it is: pandas, polars, DuckDB, Hugging Face `datasets`.
+Classes are names, unknown values are null. Any library that reads Arrow's C stream takes the table
+as it is: pandas, polars, DuckDB, Hugging Face `datasets`.
 """
 
 import io
@@ -23,7 +23,7 @@ SIDES = ("x0", "y0", "x1", "y1")
 
 
 def build_table(predictions: Predictions) -> pa.Table:
-    """The rows as an Arrow table, one a sample, in the source's order.
+    """An Arrow table with one row per sample, in the source's order.
 
     `model`, `data`, `id`; `set`: the pm-set of the sample, or null; `labels`: names, null where it
     has none; `predicted`: a name, of a detector the class of its most confident box, null where the
@@ -34,7 +34,7 @@ def build_table(predictions: Predictions) -> pa.Table:
     `crowd`; the label of an object outside the classes is null. The metadata of the schema hold
     versions, commit and notes.
 
-    Example, of made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_predictions
         >>> table = build_table(example_predictions(margin=0.5))
@@ -91,7 +91,7 @@ def _name_labels(p: Predictions) -> pa.Array:
 
 
 def _list_boxes(boxes: BoxTable, classes: Sequence[str], n: int, last: str) -> pa.Array:
-    """Of each of n images its boxes as structures, in the order they have."""
+    """The boxes of each of n images as structures, in their order."""
     order = np.argsort(boxes.image, kind="stable")
     starts = np.searchsorted(boxes.image[order], np.arange(n + 1)).astype(np.int32)
     label = boxes.label[order]
@@ -109,8 +109,8 @@ def _lists(starts: NDArray[np.int32], values: pa.Array, missing: NDArray[np.bool
 def encode_rows(table: pa.Table, suffix: str) -> bytes:
     """A table as a file: `.parquet`, `.arrow` (a file of Arrow, Feather V2) or `.csv`.
 
-    In CSV labels are parted by `|`, boxes are JSON, and a text that a spreadsheet would take for a
-    formula has an apostrophe before it. Raises `UsageError` for another suffix.
+    In CSV, labels are separated by `|`, boxes are JSON, and a text that a spreadsheet would read as
+    a formula gets a leading apostrophe. Raises `UsageError` for another suffix.
     """
     if suffix not in ENCODERS:
         raise UsageError(f"cannot write rows as '{suffix}'; known: {', '.join(ENCODERS)}")
@@ -155,9 +155,9 @@ ENCODERS: Mapping[str, Callable[[pa.Table], bytes]] = MappingProxyType(
 
 
 def join_tables(tables: Sequence[pa.Table]) -> pa.Table:
-    """The rows of several models and data, with the columns of all; null where one has none.
+    """The rows of several models and data with all their columns; null for missing ones.
 
-    Raises `UsageError` where a column is a text in one and a number in another.
+    Raises `UsageError` if a column is a text in one and a number in another.
     """
     try:
         return pa.concat_tables(tables, promote_options="permissive")

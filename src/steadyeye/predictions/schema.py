@@ -1,6 +1,6 @@
 """The columns of a shard: predictions as an Arrow table, and back.
 
-Boxes are lists, one a row, in float64, so that nothing is rounded.
+Boxes are lists, one per row, in float64, so that nothing is rounded.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,10 +26,11 @@ ANSWERS = {
     "softmax": pa.float32(),
     "least": pa.float32(),
 }
-"""What is derived from the scores of a row, and kept also where they are not.
+"""Values derived from the scores of a row, also stored if the scores are not.
 
-The first four among the classes that compete; `softmax`: of the model's own best class, over all
-its own, should its scores be logits; `least`: the lowest of its own scores, which tells.
+The first four are among the classes that compete. `softmax`: of the model's own best class over all
+its own classes, in case its scores are logits; `least`: the lowest of its own scores, which shows
+whether they are.
 """
 
 NUMBERS = {
@@ -45,12 +46,12 @@ ARROW = {int: pa.int64(), float: pa.float64(), str: pa.string()}
 class Rows:
     """The predictions of consecutive samples, n rows.
 
-    `ids`, `groups`, `truths`, `tags`, `errors`: one entry a row; no error is ''. `scores`: (n,
-    classes) float32, or (n, 0) where only the answers are kept. `answers`: (n,) arrays of what
-    `ANSWERS` names. `top`, `top_scores`: (n, m) the model's own best classes. Of detectors
-    `boxes`: the true boxes, one entry a row; `sizes`: (height, width) of each image, (0, 0) where
-    it is not known; and as tables, row by row: `detections`, `left_out`: those of a class that the
-    data has no class for, `raw_detections`: all, over the detector's own classes as `left_out` is.
+    `ids`, `groups`, `truths`, `tags`, `errors`: one entry per row; '' for no error. `scores`: (n,
+    classes) float32, or (n, 0) if only the answers are stored. `answers`: (n,) arrays, one for each
+    name of `ANSWERS`. `top`, `top_scores`: (n, m) the model's own best classes. Of detectors
+    `boxes`: the true boxes, one entry per row; `sizes`: (height, width) of each image, (0, 0) if
+    unknown; and as tables, row by row: `detections`, `left_out`: those of a class that the data has
+    no class for, `raw_detections`: all, over the detector's own classes as `left_out` is.
     `verified`: the classes verified in each image, of a source that lists them.
     """
 
@@ -91,7 +92,7 @@ def to_arrow(rows: Rows) -> pa.Table:
 
 
 def _encode_boxes(rows: Rows) -> dict[str, Any]:
-    """The columns of boxes, of sizes and of what was verified; none for rows without."""
+    """The columns of boxes, sizes and verified classes; none for rows without them."""
     columns: dict[str, Any] = {}
     if rows.boxes:
         boxes, counts = rows.boxes, [len(truth) for truth in rows.boxes]
@@ -120,7 +121,7 @@ def _encode_boxes(rows: Rows) -> dict[str, Any]:
 
 
 def _count_boxes(table: BoxTable, rows: Rows) -> NDArray[np.int64]:
-    """(n,) how many boxes of a table each row has."""
+    """(n,) the number of boxes of each row of a table."""
     return np.bincount(table.image, minlength=len(rows.ids)).astype(np.int64)
 
 
@@ -164,7 +165,7 @@ def _tag(values: Sequence[Tag | None]) -> pa.Array:
 
 
 def numbers(column: pa.Array | pa.ChunkedArray) -> NDArray[Any]:
-    """(n,) the values of a column, a view where Arrow holds them in one piece.
+    """(n,) the values of a column, a view if Arrow stores them in one piece.
 
     A missing value is NaN.
     """
@@ -199,7 +200,7 @@ def matrix(column: pa.ChunkedArray, dtype: type) -> NDArray[Any]:
 
 
 def membership(truth: pa.ChunkedArray, classes: int) -> NDArray[np.bool_]:
-    """The label lists as a (rows, classes) matrix, on the disk where it is large."""
+    """The label lists as a (rows, classes) matrix, which is on disk if it is large."""
     matrices = DiskColumn(np.bool_, classes)
     for start in range(0, len(truth), PIECE):
         array = truth.slice(start, PIECE).combine_chunks()
@@ -217,9 +218,9 @@ def _matrix(values: NDArray[Any], kind: pa.DataType) -> pa.Array:
 
 
 def in_all(shards: Sequence[pa.Table]) -> list[pa.Table]:
-    """The shards of a cell, without what is said where some of them do not have it.
+    """The shards of a cell, without columns that some of them lack.
 
-    A cell that an earlier version began and this one completed has shards of both kinds.
+    A cell begun by an earlier version and completed by this one has shards of both kinds.
     """
     if all("said" in shard.column_names for shard in shards):
         return list(shards)
@@ -228,7 +229,7 @@ def in_all(shards: Sequence[pa.Table]) -> list[pa.Table]:
 
 
 def verified_from_arrow(table: pa.Table) -> Verified | None:
-    """What was verified in the images of a table; None where it has no such column."""
+    """The verified classes of the images of a table; None without such a column."""
     if "verified" not in table.column_names:
         return None
     # only for such tables: importing it takes some milliseconds

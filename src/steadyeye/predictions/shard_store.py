@@ -1,4 +1,4 @@
-"""A cell of a run: one model on one source, kept as shards in a folder of its own.
+"""A cell of a run: one model on one source, stored as shards in its own folder.
 
 ::
 
@@ -7,7 +7,7 @@
     00000.seal …   size and SHA-256 of each, and of cell.json; a shard without counts as not written
     seal.json      names, sizes and SHA-256 of all shards, and of cell.json; written last
 
-The folder may be one of a store (`s3://…`), where the seal of a shard is put after it.
+The folder may be in an object store (`s3://…`), where the seal of a shard is written after it.
 """
 
 import json
@@ -50,12 +50,12 @@ class Cell:
 
     @property
     def shards(self) -> int:
-        """Shards that make the cell complete."""
+        """The number of shards of the complete cell."""
         return -(-self.rows // int(self.identity["shard_rows"]))
 
     @cached_property
     def fingerprint(self) -> str:
-        """The SHA-256 of what the cell is: of cell.json."""
+        """The SHA-256 of cell.json, which identifies the cell."""
         return digest(encode(self.identity)).hexdigest()
 
     def span(self, shard: int) -> range:
@@ -72,25 +72,25 @@ class Cell:
         return self.folder / f"{shard:05d}.seal"
 
     def list_finished(self) -> list[int]:
-        """The shards that are written, as long as they were written; see `mend` for their bytes."""
+        """The shards with the length that was written; `mend` checks their bytes."""
         return sorted(_read_marks(self))
 
     @property
     def is_sealed(self) -> bool:
-        """Whether every shard is written and accounted for."""
+        """Whether every shard is written and listed in the seal."""
         return (self.folder / "seal.json").is_file()
 
 
 def shard_rows(rows: int) -> int:
-    """Rows a shard: enough shards to share among workers and lose little, few enough to list."""
+    """Rows per shard: small shards spread over workers and lose little, few are quick to list."""
     return min(max(rows // 64, 16), 512)
 
 
 def begin(folder: Place, identity: Mapping[str, Any]) -> Cell:
     """The cell in `folder`, created or resumed.
 
-    One whose cell.json is lost or damaged is resumed where every shard says that it is of the same.
-    Raises `UsageError` where the folder holds predictions of something else.
+    A cell whose cell.json is lost or damaged is resumed if every shard belongs to the same cell.
+    Raises `UsageError` if the folder holds predictions of another cell.
     """
     path = folder / "cell.json"
     before = read_content(path) if path.is_file() else None
@@ -116,9 +116,9 @@ def begin(folder: Place, identity: Mapping[str, Any]) -> Cell:
 
 
 def open_cell(folder: Place) -> Cell:
-    """The cell in `folder`, whatever it holds.
+    """The cell in `folder`, without any check of its identity.
 
-    Raises `UsageError` where cell.json is missing or damaged.
+    Raises `UsageError` if cell.json is missing or damaged.
     """
     if not (folder / "cell.json").is_file():
         raise UsageError(f"there are no predictions in '{folder}'; {MEND}")
@@ -126,7 +126,7 @@ def open_cell(folder: Place) -> Cell:
 
 
 def write_shard(cell: Cell, shard: int, rows: Rows) -> None:
-    """Writes a shard: afterwards it is there whole, also after a crash, or not at all."""
+    """Writes a shard atomically: even after a crash it is complete or absent."""
     write_table(cell, shard, to_arrow(rows))
 
 
@@ -157,9 +157,9 @@ def write_content(cell: Cell, shard: int, content: bytes) -> None:
 
 
 def mend(cell: Cell) -> list[str]:
-    """Takes away what is not as it was written, to be computed again; returns the files' names.
+    """Deletes files that were changed after they were written; returns their names.
 
-    Reads every shard that is there. Call it before work goes on in a cell.
+    Reads every existing shard. Call it before work continues in a cell.
     """
     written, files = _read_marks(cell), _files(cell)
 
@@ -187,7 +187,7 @@ def mend(cell: Cell) -> list[str]:
 
 
 def seal(cell: Cell) -> None:
-    """Seals a cell whose shards are all there; a sealed cell is left as it is."""
+    """Seals a cell with all its shards; a sealed cell stays unchanged."""
     if cell.is_sealed:
         return
     written = _read_marks(cell)
@@ -206,7 +206,7 @@ def seal(cell: Cell) -> None:
 
 
 def _read_marks(cell: Cell) -> dict[int, Mapping[str, Any]]:
-    """The size and the checksum of every shard that is there and as long as it was written."""
+    """The size and the checksum of every existing shard with the length that was written."""
     files = _files(cell)
     marks = _read_seal(files) if "seal.json" in files else None
     if marks is None:
@@ -222,7 +222,7 @@ def _read_marks(cell: Cell) -> dict[int, Mapping[str, Any]]:
 
 
 def _check_same(cell: Cell) -> None:
-    """Raises `UsageError` unless all that lies in a cell's folder is of what the cell is."""
+    """Raises `UsageError` unless all files in a cell's folder belong to the cell."""
     files = _files(cell)
     marks = [file for name, file in files.items() if name.endswith(".seal") or name == "seal.json"]
     fingerprints = {mark.get("cell") for mark in map_requests(cell.folder, _content, marks)}
@@ -241,11 +241,11 @@ def _files(cell: Cell) -> dict[str, Place]:
 
 
 def _read_seal(files: Mapping[str, Place]) -> dict[int, Mapping[str, Any]] | None:
-    """What seal.json says of each shard; None where it is damaged."""
+    """The entries of seal.json for each shard; None if it is damaged."""
     entries = _content(files["seal.json"]).get("shards")
     return None if entries is None else dict(enumerate(entries))
 
 
 def _content(path: Place) -> Mapping[str, Any]:
-    """A small JSON file; empty where a power failure or a fault of the disk left no JSON."""
+    """A small JSON file; empty if a power failure or a disk fault left no valid JSON."""
     return read_content(path) or {}

@@ -82,10 +82,8 @@ sessions = Table(
     Column("made_at", Float, nullable=False),
     Column("seen_at", Float, nullable=False),
 )
-"""Browsers that are signed in.
-
-`hash`: SHA-256 of the content of their cookie. `seen_at`: time of the last request that was
-recorded."""
+"""Browsers that are signed in. `hash`: SHA-256 of the content of their cookie. `seen_at`: time of
+the last request that was recorded."""
 
 items = Table(
     "items",
@@ -123,20 +121,18 @@ items = Table(
     Index("items_of_block", "block", "stage", "state"),
     Index("items_of_sequence", "stage", "sequence"),
 )
-"""The questions of a review.
-
-`unit`: the anchor or image an item belongs to. `position`: the random order in which items are
-served. `needed`: votes. `assigned`, `decided`: reviewers it was given to, and those who answered.
-`state`: waiting, open, done, or withdrawn; if pairs are spared also mirrored (the same two frames
-are reviewed the other way round), implied (predicted to be similar), beyond (predicted not to be
-similar, left out), and bulk (accepted after an audit). `gold`: the known answer of a gold question.
-`not_for`: a reviewer who must not answer it. `block`: the items whose similarity is predicted
-together; None if no pair is spared. `sequence`: the video whose frames are served in order; None if
-there is no video. The outcome of the votes is written with them, see `review/protocol/counts.py`.
-`verdict`: accepted, rejected, doubted, or empty while there are too few votes. `reason`: why it is
-rejected. `changed`: whether the accepted labels differ from the original ones. `parent`: the
-decision on its anchor or objects: accepted, rejected, or undecided. `known`: whether it is a gold
-question. `free`: whether it may be assigned to others."""
+"""The questions of a review. `unit`: the anchor or image an item belongs to. `position`: the random
+order in which items are served. `needed`: votes. `assigned`, `decided`: reviewers it was given to,
+and those who answered. `state`: waiting, open, done, or withdrawn; if pairs are spared also
+mirrored (the same two frames are reviewed the other way round), implied (predicted to be similar),
+beyond (predicted not to be similar, left out), and bulk (accepted after an audit). `gold`: the
+known answer of a gold question. `not_for`: a reviewer who must not answer it. `block`: the items
+whose similarity is predicted together; None if no pair is spared. `sequence`: the video whose
+frames are served in order; None if there is no video. The outcome of the votes is written with
+them, see `review/protocol/counts.py`. `verdict`: accepted, rejected, doubted, or empty while there
+are too few votes. `reason`: why it is rejected. `changed`: whether the accepted labels differ from
+the original ones. `parent`: the decision on its anchor or objects: accepted, rejected, or
+undecided. `known`: whether it is a gold question. `free`: whether it may be assigned to others."""
 
 assignments = Table(
     "assignments",
@@ -161,10 +157,8 @@ assignments = Table(
         postgresql_where=text("NOT answered"),
     ),
 )
-"""Which item was assigned to whom.
-
-`stage`, `position`: of the item. `released`: not answered in time, so that it may be assigned to
-others."""
+"""Which item was assigned to whom. `stage`, `position`: of the item. `released`: not answered in
+time, so that it may be assigned to others."""
 
 decisions = Table(
     "decisions",
@@ -190,11 +184,9 @@ decisions = Table(
         postgresql_where=text("comment <> ''"),
     ),
 )
-"""The decisions.
-
-`key`: chosen by the client, so that a repeated request adds nothing. `kind`: answer, undo, or bulk.
-`replaces`: the decision of the same reviewer that this one replaces. `version`: of steadyeye and of
-the set that was shown."""
+"""The decisions. `key`: chosen by the client, so that a repeated request adds nothing. `kind`:
+answer, undo, or bulk. `replaces`: the decision of the same reviewer that this one replaces.
+`version`: of steadyeye and of the set that was shown."""
 
 # in the words of the index: a planner does not know that a parameter is empty
 COMMENTED = decisions.c.comment.op("<>", is_comparison=True)(literal_column("''"))
@@ -262,12 +254,11 @@ audits = Table(
     Column("wrong", Integer),
     Column("made_at", Float, nullable=False),
 )
-"""Random audits of bulk acceptance.
-
-`state`: open, passed, failed, or useless (it would need nearly all pairs). `most`: the share of
-accepted pairs that may be wrong. `risk`: the probability of passing although more are wrong.
-`accepted`: pairs that people had accepted when it was drawn. `pool`: items, in the order in which
-they are audited. `sizes`: sample size of each step. `wrong`: errors found."""
+"""Random audits of bulk acceptance. `state`: open, passed, failed, or useless (it would need nearly
+all pairs). `most`: the share of accepted pairs that may be wrong. `risk`: the probability of
+passing although more are wrong. `accepted`: pairs that people had accepted when it was drawn.
+`pool`: items, in the order in which they are audited. `sizes`: sample size of each step. `wrong`:
+errors found."""
 
 identity = Table("identity", metadata, Column("token", String(32), primary_key=True))
 """One row with a random token, which identifies this database."""

@@ -44,7 +44,7 @@ def build_rows(task: Task, items: Sequence[InferenceItem]) -> Rows:
 
 
 def _summarize_scores(scores: Scores) -> dict[str, NDArray[Any]]:
-    """What is stored of a row's scores over the model's own classes: see `ANSWERS`."""
+    """The values derived from a row's scores over the model's own classes: see `ANSWERS`."""
     with np.errstate(invalid="ignore"):
         shifted = scores.astype(np.float64) - scores.max(axis=1, keepdims=True)
         best = 1 / np.exp(shifted).sum(axis=1)
@@ -60,7 +60,7 @@ def find_best(scores: Scores, most: int) -> NDArray[np.int32]:
 
 
 def _derive_answers(items: Sequence[InferenceItem], scores: Scores) -> dict[str, NDArray[Any]]:
-    """What is stored of the scores of each row over all classes that compete, derived in fp32."""
+    """The values derived in fp32 from the scores of each row over all competing classes."""
     truth = np.zeros(scores.shape, dtype=np.bool_)
     for row, item in enumerate(items):
         if not item.error:

@@ -1,4 +1,4 @@
-"""The sealed predictions of runs with their results, named so that no two are mistaken."""
+"""The sealed predictions of runs with their results, under distinct names."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
@@ -57,9 +57,9 @@ def _recorded_metrics(run: Place) -> Sequence[Spec]:
 
 
 def tables(runs: Sequence[Place]) -> list[tuple[Place, Predictions]]:
-    """Every cell of the runs with the run it is of, named so that no two are mistaken.
+    """Every cell of the runs with its run, under distinct names.
 
-    Raises `UsageError` for a run that is given twice, as where a link leads to it.
+    Raises `UsageError` for a run that is given twice, for example by a link.
     """
     check_distinct(runs)
     folders = [(run, cell) for run in runs for cell in cells(run)]
@@ -73,7 +73,7 @@ def tables(runs: Sequence[Place]) -> list[tuple[Place, Predictions]]:
 
 
 def check_distinct(runs: Sequence[Place]) -> None:
-    """Raises `UsageError` where two paths lead to one folder: its models would count twice."""
+    """Raises `UsageError` if two paths lead to one folder: its models would count twice."""
     first: dict[Place, Place] = {}
     for run in runs:
         folder = run.resolve() if isinstance(run, Path) else run
@@ -84,12 +84,12 @@ def check_distinct(runs: Sequence[Place]) -> None:
 
 
 def add_notes(run: Place, cell: Sequence[Place], table: Predictions) -> Predictions:
-    """The table with what is to be known of its images today."""
+    """The table with notes on changes of its images since the run."""
     return replace(table, notes=(*table.notes, *data_changes.note(run, cell[0])))
 
 
 def evaluate_metrics(predictions: Predictions, metrics: Sequence[Spec] = ()) -> Evaluated:
-    """The predictions with the metrics asked for, or with all that they allow."""
+    """The predictions with the requested metrics, or with all that they allow."""
     measured = _measure(predictions, metrics)
     return _gather(predictions, measured, _find_ambiguous([measured]))
 
@@ -146,7 +146,7 @@ def _measure_as(
 
 
 def results(predictions: Predictions, metrics: Sequence[Spec] = ()) -> Mapping[str, Result]:
-    """The results of the metrics asked for, or of all that the predictions allow, by name."""
+    """The results of the requested metrics, or of all that the predictions allow, by name."""
     return evaluate_metrics(predictions, metrics).results
 
 
@@ -163,7 +163,7 @@ def ask(spec: Spec) -> BoundMetric:
 
 
 def _has_to_say(spec: Spec, predictions: Predictions) -> bool:
-    """Whether predictions hold what a metric is about that nobody asked for, as far as it needs."""
+    """Whether a metric that was not requested applies to the predictions."""
     least = plugins.declaration("metrics", spec.name).largest_offset
     if least and int(abs(predictions.tags["offset"]).max(initial=0)) < least:
         return False
@@ -178,7 +178,7 @@ def record(run: Place) -> Mapping[str, Any]:
 
 
 def _data(tables_by_run: Sequence[tuple[Place, Predictions]]) -> list[tuple[Place, Predictions]]:
-    """The tables with other data of the same name told apart by a number."""
+    """The tables, with a number added to the names of different data of the same name."""
     numbers: dict[str, list[str]] = {}
     names = []
     marks = samples([predictions for _, predictions in tables_by_run])
@@ -195,7 +195,7 @@ def _data(tables_by_run: Sequence[tuple[Place, Predictions]]) -> list[tuple[Plac
 def name_models(
     tables_by_run: Sequence[tuple[Place, Predictions]],
 ) -> list[tuple[Place, Predictions]]:
-    """The tables with models of the same name on the same data told apart by their run."""
+    """The tables, with the run added to the names of models that are equal on the same data."""
     times = Counter((predictions.data, predictions.model) for _, predictions in tables_by_run)
     names = {run: run.name for run, _ in tables_by_run}
     # two folders of the same name, `base/run` and `head/run`, are told apart by their paths
@@ -208,9 +208,9 @@ def name_models(
 
 
 def share_samples(tables: Iterable[Predictions]) -> Iterator[Predictions]:
-    """The tables, those of the same samples with one copy of what they say of the samples.
+    """The tables, with one shared copy of the sample data of equal samples.
 
-    The names of 23,000 frames take more memory than what a model says of them.
+    The names of 23,000 frames take more memory than a model's predictions.
     """
     first: dict[str, Predictions] = {}
     for table in tables:

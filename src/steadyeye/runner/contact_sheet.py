@@ -28,7 +28,7 @@ GROUND = 250
 
 @dataclass(frozen=True)
 class View:
-    """How the image is looked at: at the input of a model (a spec), or `size` pixels square."""
+    """The size of the image: the input of a model (a spec), or `size` pixels square."""
 
     model: str | None
     size: int
@@ -60,7 +60,7 @@ def write(path: Place, image: Image) -> None:
 
 
 def _steps(last: int) -> tuple[int, ...]:
-    """The levels of a sheet where nobody says which: of thirty 0, 5, 10, 20 and 30."""
+    """The default levels of a sheet: of thirty 0, 5, 10, 20 and 30."""
     if last <= 5:
         return tuple(range(last + 1))
     return tuple(sorted({0, last // 6, last // 3, 2 * last // 3, last}))
@@ -92,7 +92,7 @@ def draw_sheet(
     seed: int = 0,
     gradient: Gradient | None = None,
 ) -> Image:
-    """The sheet, (h, w, 3) uint8 RGB: a row an operator, a column a level.
+    """The sheet, (h, w, 3) uint8 RGB: one row per operator, one column per level.
 
     `image`: (h, w, 3) uint8. `name`: its id, which with `seed` makes the random streams, so the
     pictures are those of a sweep over an image of that id. A level that an operator does not have

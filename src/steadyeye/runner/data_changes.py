@@ -1,4 +1,4 @@
-"""What the data of a run held when it was computed, and whether it holds the same now.
+"""The content of a run's data when it was computed, compared with its content now.
 
 In data/ of the run's folder, a file for each of its data. The mark of it is in every cell.
 """
@@ -37,10 +37,9 @@ if TYPE_CHECKING:
 def mark_tasks(
     out: Place, tasks: Sequence["Task"], store: "Store | None" = None
 ) -> "tuple[Task, ...]":
-    """The tasks with the mark of what their data hold in their identity; keeps what that is.
+    """The tasks with a hash of their data's content in their identity; stores the file hashes.
 
-    Raises `UsageError` where the folder holds predictions of what other files, or other bytes, were
-    there before.
+    Raises `UsageError` if the folder holds predictions of other files or contents.
     """
     marks: dict[str, str] = {}
     for task in tasks:
@@ -54,9 +53,9 @@ def mark_tasks(
 
 
 def keep(out: Place, spec: str, source: Source, store: "Store | None" = None) -> str:
-    """Keeps what the files of a source hold in the folder `out`; returns the mark of them.
+    """Stores the hashes of a source's files in the folder `out`; returns a hash of them.
 
-    `spec`: the text that names the source there. Raises `UsageError` where what is kept is another.
+    `spec`: the text that names the source there. Raises `UsageError` if other hashes are stored.
     """
     path = _path(out, spec)
     before = contents.read_contents(path)
@@ -72,9 +71,9 @@ def keep(out: Place, spec: str, source: Source, store: "Store | None" = None) ->
 
 
 def refuse_other_samples(folder: Place, task: "Task") -> None:
-    """Raises `UsageError` where a cell is of the same data with other samples, labels or boxes.
+    """Raises `UsageError` if a cell is of the same data with other samples, labels or boxes.
 
-    It names the first sample of those that are computed that is another one now.
+    It names the first computed sample that changed.
     """
     path = folder / "cell.json"
     before = read_content(path) if path.is_file() else None
@@ -131,9 +130,9 @@ def _list_names(labels: Sequence[int], names: Sequence[str]) -> list[str]:
 
 
 def refuse_changed(run: Place, data: Mapping[str, str]) -> None:
-    """Raises `UsageError` where the files of the data are not what the run saw.
+    """Raises `UsageError` if the files of the data changed since the run.
 
-    `data`: of the identity of a cell. Of a run of an earlier version nothing can be told.
+    `data`: of the identity of a cell. Changes cannot be detected for runs of an earlier version.
     """
     before = contents.read_contents(_path(run, data["spec"]))
     if before is None or before.kind == "samples":
@@ -143,7 +142,7 @@ def refuse_changed(run: Place, data: Mapping[str, str]) -> None:
 
 
 def note(run: Place, cell: Place) -> tuple[str, ...]:
-    """What a reader must know of the files that the numbers of a cell are of; none are needed."""
+    """Notes on changes of the files that a cell's numbers are from; the files may be missing."""
     identity = open_cell(cell).identity
     data, mark = identity["data"], identity.get("content")
     if mark is None:
@@ -171,13 +170,13 @@ def note(run: Place, cell: Place) -> tuple[str, ...]:
 
 
 def notes(runs: Sequence[Place]) -> tuple[str, ...]:
-    """What a reader must know of the files that the numbers of runs are of, each thing once."""
+    """Notes on changes of the files that the runs' numbers are from, without repeats."""
     lines = (line for run in runs for cell in cells(run) for line in note(run, cell[0]))
     return tuple(dict.fromkeys(lines))
 
 
 def difference(run: Place, other: Place, table: Predictions, against: Predictions) -> str:
-    """In words, in which files the same data of two runs differ; '' where that is not known."""
+    """The files in which the same data of two runs differ, in words; '' if unknown."""
     first, second = (_of(*state) for state in ((run, table), (other, against)))
     if first is None or second is None or len(first) != len(second):
         return ""
@@ -189,7 +188,7 @@ def difference(run: Place, other: Place, table: Predictions, against: Prediction
 
 
 def _of(run: Place, table: Predictions) -> ContentHashes | None:
-    """What the data of a table of a run held."""
+    """The recorded content of the data of a table."""
     for folders in cells(run):
         identity = open_cell(folders[0]).identity
         same = identity["data"]["fingerprint"] == table.fingerprint
@@ -216,7 +215,7 @@ def _path(run: Place, spec: str) -> Place:
 def _hash_contents(
     source: Source, before: ContentHashes | None, store: "Store | None"
 ) -> ContentHashes:
-    """What a source's images are now."""
+    """The current hashes of a source's images."""
     from steadyeye.degradation.sweep import Sweep
 
     source = source.base if isinstance(source, Sweep) else source

@@ -17,7 +17,7 @@ NOTHING = Detections(np.zeros((0, 4)), np.zeros(0, dtype=np.int32), np.zeros(0))
 
 
 def build_rows(task: Task, items: Sequence[InferenceItem]) -> Rows:
-    """The rows of items with what was detected in each, over the detector's own classes."""
+    """The rows of items with their detections, over the detector's own classes."""
     answers = (item.answer for item in items)
     detections = [some if isinstance(some, Detections) else NOTHING for some in answers]
     return build_rows_of_table(task, items, detection_table(detections))

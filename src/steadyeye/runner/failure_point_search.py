@@ -1,6 +1,6 @@
-"""Failure points by search: rounds of questions, each round a sealed cell of its own.
+"""Failure points by search: rounds of queries, each round a sealed cell of its own.
 
-For what is known of all images at once, as mAP is. Levels are bisected: where a share falls and
+Also for quantities of all images at once, such as mAP. Levels are bisected: where a share falls and
 never rises again, the level found is that of a full sweep, for about a third of its work with three
 thresholds.
 """
@@ -134,7 +134,7 @@ Known = Mapping[int, Sequence[float]]
 def next_levels(
     levels: Sequence[int], known: Known, thresholds: Sequence[float]
 ) -> tuple[int, ...]:
-    """The levels to ask next for the failure levels that are not known, rising; empty: all are.
+    """The levels to test next for unknown failure levels, rising; empty if all are known.
 
     `levels`: of one operator, rising from 0. `known`: those that were asked, beside 0, at which all
     is left.

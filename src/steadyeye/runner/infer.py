@@ -27,7 +27,7 @@ from steadyeye.runner.threads import AHEAD, Prefetch, Stopwatch, WorkerThread
 
 @dataclass(frozen=True)
 class Decoded:
-    """An image as the model takes it; unfitted where its pixels may be a key of the cache.
+    """An image as the model takes it; not yet fitted if its pixels may be a key of the cache.
 
     `size`, `measures`: as of `InferenceItem`. `pixel_key`: its key, None where its sample has one.
     """
@@ -64,14 +64,14 @@ class InferenceItem:
         return self.answer is None and not self.error
 
     def add_image(self, decoded: Decoded) -> None:
-        """Notes what decoding says of the image."""
+        """Adds the results of decoding the image."""
         self.size, self.measures = decoded.size, decoded.measures
         self.tags |= decoded.measures
         if decoded.pixel_key:
             self.key, self.by_pixels = decoded.pixel_key, True
 
     def make_entry(self) -> CachedAnswer | None:
-        """What the cache is to hold of it; None where it failed."""
+        """Its entry for the cache; None if it failed."""
         if self.answer is None:
             return None
         # the same pixels may come of an image of another size, and are decoded in any case
@@ -265,7 +265,7 @@ class Pipeline:
                 yield fit_image(self.task, image, self.stopwatch) if unfitted else image
 
     def _record_error(self, item: InferenceItem, error: SampleError) -> None:
-        """Notes why a sample has no image; raises it unless the job goes on."""
+        """Records why a sample has no image; raises the error unless the job continues."""
         if not self.skips_errors:
             raise SampleError(
                 f"{error}; finished shards are kept: fix it and run the same command "
@@ -274,7 +274,7 @@ class Pipeline:
         item.error = str(error)
 
     def _check(self, item: InferenceItem, answer: Answer) -> None:
-        """Takes the answer to an item, or notes what is wrong with it; raises unless it goes on."""
+        """Sets the answer of an item, or records its fault; raises unless the job continues."""
         item.error = describe_fault(self.task, answer, item.sample.id)
         if item.error and not self.skips_errors:
             kind = "detector" if self.task.detects else "model"
@@ -302,7 +302,7 @@ class Pipeline:
 
 
 def decode_sample(task: Task, sample: Sample, stopwatch: Stopwatch) -> Decoded | SampleError:
-    """The image of a sample, or why there is none."""
+    """The image of a sample, or the error."""
     try:
         with stopwatch.time_stage("decode"):
             image = sample.image()
@@ -345,7 +345,7 @@ def split_output(task: Task, output: Any, images: int) -> Sequence[Answer]:
 
 
 def describe_fault(task: Task, answer: Answer, id_: str) -> str:
-    """What is wrong with the answer to a sample and what to do; '' where nothing is."""
+    """The fault of an answer and how to fix it, in words; '' without one."""
     if isinstance(answer, Detections):
         fault = describe_box_fault(answer, task.width)
         return f"{task.model.name} returned {fault} for '{id_}'" if fault else ""
@@ -355,7 +355,7 @@ def describe_fault(task: Task, answer: Answer, id_: str) -> str:
 
 
 def describe_box_fault(detections: Detections, classes: int) -> str:
-    """What is wrong with detections, with how many and the first; '' where nothing is.
+    """The fault of detections, with the number and the first one; '' without one.
 
     Boxes that reach out of the image are no fault: detectors give them, and they are matched as
     they are; `predictions.caveats` counts them.

@@ -45,7 +45,7 @@ from steadyeye.runner.validate import Plan
 
 
 class Watcher(Protocol):
-    """What follows a run as it goes."""
+    """Follows the progress of a run."""
 
     def begin(self, name: str, rows: int) -> Callable[[int], None]:
         """A cell begins; the returned function is called with rows as they are done."""
@@ -56,19 +56,19 @@ class Watcher(Protocol):
         ...
 
     def report_counts(self, name: str, sums: Mapping[str, float]) -> None:
-        """What the shards of a cell took and met so far: `STAGES` and `COUNTS`."""
+        """Times and counts of the shards of a cell so far: `STAGES` and `COUNTS`."""
         ...
 
     def say(self, line: str) -> None:
-        """Something that whoever waits should know."""
+        """A message to the user."""
         ...
 
 
 class Silent:
-    """A watcher that says nothing."""
+    """A watcher that prints nothing."""
 
     def begin(self, name: str, rows: int) -> Callable[[int], None]:
-        """Takes what is done without a word."""
+        """Ignores finished rows."""
         return lambda done: None
 
     def report_resumed(self, name: str, finished: int, shards: int) -> None:
@@ -85,7 +85,7 @@ Predict = Callable[[Task, range, WorkerThread], Rows | None]
 
 
 RESULTS: Mapping[str, str] = {"candidates.json": "mine", "results.json": "run"}
-"""What only one command writes beside report.html, once all is computed."""
+"""Command → the result file that only this command writes, next to report.html."""
 
 
 def run(
@@ -246,7 +246,7 @@ def _check_first(check: Check, advance: Callable[[int], None]) -> Callable[[int]
 
 
 def begin_cell(out: Place, folder: Place, identity: Mapping[str, Any], watcher: Watcher) -> Cell:
-    """The cell in a folder, created or resumed, without what is damaged; says and logs what was."""
+    """The cell in a folder, created or resumed; reports, logs and drops damaged files."""
     lost = is_damaged(folder / "cell.json")
     cell = begin(folder, identity)
     if lost:
@@ -263,7 +263,7 @@ def begin_cell(out: Place, folder: Place, identity: Mapping[str, Any], watcher: 
 
 
 def log(out: Place, event: str, **facts: Any) -> None:
-    """Appends a line to log.jsonl, where all that differs from run to run is kept."""
+    """Appends a line to log.jsonl, the file for everything that differs between equal runs."""
     line = json.dumps({"time": round(time.time(), 3), "event": event, **facts})
     append_line(out / "log.jsonl", line)
 
@@ -309,7 +309,7 @@ def _check_same_job(out: Place, before: Mapping[str, Any], after: Mapping[str, A
 
 
 def _surroundings(job: Job, store: Store | None) -> dict[str, Any]:
-    """What a run ran on, as far as it makes it fast and not what it is."""
+    """Hardware and versions of a run that affect its speed, but not its results."""
     return {
         "workers": job.workers or threads.cores(),
         "cores": threads.cores(),

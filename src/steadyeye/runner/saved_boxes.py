@@ -1,4 +1,4 @@
-"""What the boxes of saved detections say of the file that holds them."""
+"""Conclusions about a file of saved detections from its boxes."""
 
 from functools import partial
 from typing import TypeAlias
@@ -110,7 +110,7 @@ def _limits(of_sample: Grouping, samples: slice, source: Source) -> NDArray[np.f
 
 
 def doubles(entries: SavedEntries, of_sample: Grouping) -> tuple[str, ...]:
-    """The note of detections that stand in a file twice; none where none does."""
+    """A note on detections that are in a file twice; none without any."""
     more = sum(_count_doubles(entries, of_sample.places(part)) for part in of_sample.split())
     if not more:
         return ()

@@ -64,7 +64,7 @@ class SavedDetections:
     detects: bool = True
 
     def __call__(self, images: Iterable[Image]) -> list[Detections]:
-        """Refuses: there is no detector to ask."""
+        """Raises an error, since there is no detector to run."""
         raise UsageError(
             f"'{self.name}' is a file of detections, but the data have no boxes; "
             "use `steadyeye score` with data that have"
@@ -137,7 +137,7 @@ def ready(saved: SavedDetections, task: Task) -> Task:
 
 
 def predict(saved: SavedDetections) -> Callable[[Task, range, WorkerThread], Rows]:
-    """What stands in for `classify.predict`: the rows of a span as the file says them."""
+    """Replaces `classify.predict`: the rows of a span, read from the file."""
 
     def look_up(task: Task, span: range, worker: WorkerThread) -> Rows:
         reading = _read_against(saved, task.source, task.class_map)

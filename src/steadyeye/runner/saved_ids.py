@@ -1,4 +1,4 @@
-"""Which images and classes the ids of saved detections stand for, and how that was found out.
+"""The images and classes that ids of saved detections refer to, and how that was determined.
 
 COCO's results name images and categories by the ids of the data. Ultralytics' `predictions.json`
 has the stem of the image's file for `image_id` (as a number where it is one), `file_name` beside
@@ -92,7 +92,7 @@ def _lack_notes(sample: NDArray[np.int32], source: Source) -> tuple[str, ...]:
 
 
 def _by_file(source: Source) -> Callable[[str], str | None]:
-    """What finds a sample by its file's path, name or stem, each where no two have the same."""
+    """Finds a sample by its file's path, name or stem, if these are distinct."""
     files = (isinstance(source, HasFileNames) and source.file_names) or source.ids
     tables: list[dict[str, str | None]] = []
     for spell in (str, _name, _stem):

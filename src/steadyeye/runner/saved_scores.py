@@ -34,7 +34,7 @@ class SavedPredictions:
     answers: Mapping[str, Any] = field(repr=False)
 
     def __call__(self, images: Iterable[Image]) -> Scores:
-        """Refuses: there is no model to ask."""
+        """Raises an error, since there is no model to run."""
         raise UsageError(
             f"'{self.name}' is a file of predictions, whose classes neither it nor the data name; "
             "use `steadyeye score` with --classes"
@@ -66,7 +66,7 @@ def load(path: Place, classes: Classes | None) -> SavedPredictions:
 
 
 def predict(saved: SavedPredictions) -> Callable[[Task, range, WorkerThread], Rows]:
-    """What stands in for `classify.predict`: the rows of a span as the file says them."""
+    """Replaces `classify.predict`: the rows of a span, read from the file."""
 
     def look_up(task: Task, span: range, worker: WorkerThread) -> Rows:
         names = task.identity["model"]["classes"]
@@ -78,7 +78,7 @@ def predict(saved: SavedPredictions) -> Callable[[Task, range, WorkerThread], Ro
 
 
 def ready(saved: SavedPredictions, task: Task) -> Task:
-    """The task. Raises `UsageError` naming the samples that the file says nothing about."""
+    """The task. Raises `UsageError` with the samples that the file does not contain."""
     ids = task.source.ids
     lacking = [id_ for id_ in ids if id_ not in saved.answers]
     if lacking:

@@ -30,7 +30,7 @@ GROUPS = {"all": OPERATORS, "imagenet_c": IMAGENET_C, "imagenet_c_extra": IMAGEN
 
 
 def degrading(job: Job, models: Sequence[Model]) -> Degrading | None:
-    """What the job does to images; None where it does nothing to them.
+    """The degradation of a job's images; None without one.
 
     `all` operators are those that every model allows. Raises `UsageError` for unknown operators
     and for levels of which one of them has none but 0.
@@ -239,7 +239,7 @@ def plan_baseline(sweep: Job, baseline: str) -> tuple[Job | None, Job]:
 
 @contextmanager
 def name_in_errors(baseline: str) -> Iterator[None]:
-    """Says of what is wrong with the run of a baseline that it is the baseline's."""
+    """Adds to errors of a baseline's run that they are the baseline's."""
     try:
         yield
     except UsageError as error:

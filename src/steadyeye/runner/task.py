@@ -97,7 +97,7 @@ def _identity(
     classes: Classes,
     class_map: ClassMap,
 ) -> dict[str, Any]:
-    """What the cell is: another identity, other predictions."""
+    """The identity of the cell: different predictions have different identities."""
     parents = class_map.target.parents
     return {
         "model": {
@@ -142,7 +142,7 @@ def _model_classes(model: Model, source: Source) -> Classes:
 
 
 def class_map_of(job: Job, model: Model, source: Source) -> ClassMap:
-    """How the classes of a model meet those of a source. Raises `UsageError` where none do."""
+    """The class map of a model and a source. Raises `UsageError` if no class matches."""
     return _class_map(job, model, _model_classes(model, source), (source.name, source))
 
 
@@ -171,7 +171,7 @@ def list_columns(source: Source, class_map: ClassMap) -> tuple[str, ...]:
 
 
 def _alone(source: Source, class_map: ClassMap) -> tuple[str, ...]:
-    """Why there is no accuracy, where only one class competes."""
+    """The reason for no accuracy if only one class competes."""
     if list_columns(source, class_map) == tuple(source.columns):
         return ()
     names = [n for n, own in zip(class_map.target.names, class_map.members, strict=True) if own]

@@ -63,7 +63,7 @@ class Stopwatch:
             self.count(stage, max(time.perf_counter() - started - inner, 0.0))
 
     def add_parallel(self, other: "Stopwatch") -> None:
-        """Adds what another thread took for this one: no part of the time that passed here."""
+        """Adds the time of another thread that worked for this one."""
         self._parallel += other._seconds()
         for name, amount in other._sums.items():
             self.count(name, amount)
@@ -79,7 +79,7 @@ class Stopwatch:
 
 
 class Sums:
-    """What the shards of a cell took and met, added up over the threads."""
+    """Times and counts of the shards of a cell, summed over the threads."""
 
     def __init__(self, report: Callable[[Mapping[str, float]], None]) -> None:
         self.total = dict.fromkeys((*STAGES, *COUNTS), 0.0)
@@ -120,7 +120,7 @@ class Prefetch(Generic[Value]):
 
 
 class WorkerThread:
-    """What one thread of a run works with, as a context manager.
+    """The tools of one thread of a run, as a context manager.
 
     `stopped`: whether it should end at the next batch. `stopwatch`: of its own work and of the
     work that is prefetched for it. `prefetched`: by the index of its sample, what was begun beyond
@@ -153,7 +153,7 @@ class WorkerThread:
         return Prefetch(call, self._executor)
 
     def take_prefetched(self) -> Mapping[int, Any]:
-        """What the span before began beyond its end; once."""
+        """The calls that the previous span began beyond its end; only once."""
         prefetched, self.prefetched = self.prefetched, {}
         return prefetched
 
@@ -257,7 +257,7 @@ def share(cell: Cell, work: Work, workers: int) -> None:
 
 
 class Turns:
-    """Hands shards to workers in stretches of consecutive ones, each shard once.
+    """Assigns shards to workers in stretches of consecutive ones, each shard once.
 
     A worker that goes through a video or a tar from its first frame to its last decodes and reads
     nothing twice, which workers that take every other shard do. One that has nothing left takes the
@@ -270,7 +270,7 @@ class Turns:
         self._lock = threading.Lock()
 
     def next(self, worker: int) -> int | None:
-        """The next shard of a worker, from 0; None where none is left."""
+        """The next shard of a worker, by its number from 0; None if none is left."""
         with self._lock:
             if not self._left[worker]:
                 longest = max(self._left, key=len)

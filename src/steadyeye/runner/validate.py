@@ -1,4 +1,4 @@
-"""A job checked: everything that can be refused before the first forward pass."""
+"""Checks of a job: all errors that can be found before the first forward pass."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -226,7 +226,7 @@ def _metric(
 
 
 def _answerable(job: Job, task: Task) -> None:
-    """Raises `UsageError` where an accuracy was asked for and every answer would be right."""
+    """Raises `UsageError` if an accuracy is requested and every answer would be right."""
     names = [spec.name for spec in split(job.metrics or "") if "truth" in lacks(metric(spec), ())]
     if names and "truth" in task.source.columns and task.class_map.competing < 2:
         raise UsageError(
@@ -257,7 +257,7 @@ def _check_distances(job: Job, task: Task) -> None:
 
 
 def lacks(plugin: Callable[..., Any], columns: Sequence[str]) -> list[str]:
-    """The columns that a metric or analysis needs and that are not among these."""
+    """The columns that a metric or analysis needs and that are missing here."""
     return [need for need in read_needs(plugin) if need not in columns]
 
 
@@ -274,7 +274,7 @@ def distinct_ids(text: str, source: Source) -> None:
 
 
 def present(text: str, source: Source) -> None:
-    """Raises `UsageError` where files that inference needs are not there."""
+    """Raises `UsageError` if files that inference needs are missing."""
     missing = source.missing()
     if missing:
         raise UsageError(

@@ -20,7 +20,13 @@ from steadyeye.explain.mining.causes import (
     find_relatives,
     judge_detections,
 )
-from steadyeye.explain.mining.crops import ALIKE, alike, farthest_first, novelty, thumbnails
+from steadyeye.explain.mining.crops import (
+    ALIKE,
+    farthest_first,
+    find_first_alike,
+    novelty,
+    thumbnails,
+)
 from steadyeye.explain.mining.mistakes import OUTSIDE
 from steadyeye.metrics.detection.frame_ap import outside
 from steadyeye.metrics.map_without_ood import map_without_ood
@@ -455,5 +461,5 @@ def test_the_distance_of_thumbnails_is_that_of_their_pixels():
 def test_pictures_of_a_class_that_look_the_same_are_one():
     grey = [np.full((20, 20, 3), value, np.uint8) for value in (100, 102, 105, 102)]
     vectors = thumbnails(grey)
-    assert alike(vectors, np.array([0, 0, 0, 1])).tolist() == [0, 0, 2, 3]
+    assert find_first_alike(vectors, np.array([0, 0, 0, 1])).tolist() == [0, 0, 2, 3]
     assert pytest.approx(3 / 255) == ALIKE

@@ -245,8 +245,8 @@ def test_one_label_a_scene_serves_another_model(to_record):
     part = compare_models(record, half, a, b)
     assert part.interval.low < by_set[1].interval.low < part.interval.high
     assert 0 < part.interval.n <= 3
-    said = say_reuse(judge_other_model(record, b, half))
-    assert said.endswith("3 labels collected for A are used")
+    note = say_reuse(judge_other_model(record, b, half))
+    assert note.endswith("3 labels collected for A are used")
     broken = {name: (name,) for name in list(scene)[:2]}
     with pytest.raises(UsageError, match="are from one scene and have different labels"):
         compare_models(record, broken, a, b)

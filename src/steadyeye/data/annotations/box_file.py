@@ -73,7 +73,10 @@ class BoxFile:
         return self.of(video).get(frame, EMPTY)
 
     def labels(self, video: str, frames: int, cuts: tuple[int, ...]) -> VideoLabels:
-        """What stands in which frame, as `draw` takes it. Raises `UsageError` for frames beyond."""
+        """The labels of frames, as `draw` takes them.
+
+        Raises `UsageError` for frames beyond the video.
+        """
         of_frames = self.of(video)
         out_of_range = [frame for frame in of_frames if not 0 <= frame < frames]
         if out_of_range:
@@ -95,7 +98,7 @@ class BoxFile:
 def read(path: str) -> BoxFile:
     """The boxes in a file; `.json` is COCO's, all else CSV, its classes in the order of names.
 
-    Raises `UsageError` for what is no box or no frame, with how many and the first.
+    Raises `UsageError` for invalid boxes or frames, with their number and the first.
     """
     if path.lower().endswith(".json"):
         return _of_json(resolve_path(path))

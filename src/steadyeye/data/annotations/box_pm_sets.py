@@ -40,7 +40,7 @@ def boxed_sets(
     """The pm-sets drawn from videos: anchors among the frames with objects, neighbours any frame.
 
     `frames`: video → its frames in order; `boxes`: video → the boxes of each of them; `sizes`:
-    video → (height, width), where it is said. Raises `UsageError` for a video without any object.
+    video → (height, width), if known. Raises `UsageError` for a video without any object.
     """
     members: list[Member] = []
     for video, paths in frames.items():

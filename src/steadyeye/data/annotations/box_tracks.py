@@ -19,14 +19,14 @@ from steadyeye.data.video.pm_set_source import FrameSets, Member
 
 COLUMNS = ("group", "video", "frame", "step", "scene", "seconds", "fps", "truth", "boxes", "tracks")
 BOX_MEASURES = ("box_brightness", "box_contrast", "box_sharpness", "box_at_edge")
-"""What is measured of the pixels of each true box, in the order of a frame's boxes."""
+"""The measurements of the pixels of each true box, in the order of a frame's boxes."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sequences:
     """Videos with the boxes of each frame. `frames`, `boxes`, `fps`: by the name of the video.
 
-    `boxes` with `track`; `fps`: frames a second. `sizes`: (height, width), where it is said.
+    `boxes` with `track`; `fps`: frames per second. `sizes`: (height, width), if known.
     """
 
     frames: Mapping[str, Sequence[Path]]
@@ -81,7 +81,7 @@ def tracked_sequences(name: str, videos: Sequences, classes: Classes) -> FrameSe
 
 
 def _describe(sample: Sample, member: Member, videos: Sequences, most: int) -> Sample:
-    """The sample of a frame with its boxes, tags and what is measured inside the boxes."""
+    """The sample of a frame with its boxes, tags and measurements inside the boxes."""
     objects, fps = videos.boxes[member.video][member.frame], videos.fps[member.video]
     tags: dict[str, Tag] = {
         "video": member.video,
@@ -108,7 +108,7 @@ def _describe(sample: Sample, member: Member, videos: Sequences, most: int) -> S
 def measure_inside(
     corners: NDArray[np.float64], most: int
 ) -> Callable[[Image], Mapping[str, NDArray[np.float32]]]:
-    """What measures the pixels of boxes: mean luma, its deviation, sharpness, and 1 at an edge.
+    """Returns a function that measures pixels of boxes: luma, its deviation, sharpness, edge.
 
     Luma and its deviation in 0…255. Sharpness: the deviation of the Laplacian ÷ that of the luma,
     so that contrast does not count. At an edge: within a pixel of one of the image, 0 or 1. NaN

@@ -47,8 +47,7 @@ class Columns:
 
     `image_ids`: the images with annotations, in the order of their first; `boxes`: those of each,
     which have no labels yet; `category`: (n,) the category id of each box; `used`: the different
-    category ids, rising. An annotation that stands there twice is left out the second time:
-    `repeats` of `total`.
+    category ids, rising. Repeated annotations are left out: `repeats` of `total`.
     """
 
     images: Sequence[Mapping[str, Any]]
@@ -185,7 +184,7 @@ def _group_by_image(entries: _Entries, content: _Content) -> Columns:
 
 @dataclass(frozen=True, eq=False)
 class _Masks:
-    """What stands for the mask of each annotation; that of i is from `ends[i]` to `ends[i + 1]`."""
+    """The encoded mask of each annotation; that of i is from `ends[i]` to `ends[i + 1]`."""
 
     content: NDArray[np.uint8]
     ends: NDArray[np.int64]

@@ -22,7 +22,7 @@ from steadyeye.data.classes.class_lists import classes_of_names, close_list
 from steadyeye.data.classes.wordnet import of_sense
 
 OUTSIDE = "ood"
-"""What the category of objects outside the classes is called unless somebody says otherwise."""
+"""The default name of the category of objects outside the classes."""
 
 LARGEST_SIDE = 2**31  # pixels
 LARGEST_AREA = float(LARGEST_SIDE) ** 2
@@ -31,12 +31,12 @@ Box: TypeAlias = tuple[float, float, float, float]
 
 @dataclass(frozen=True, eq=False)
 class CocoFile:
-    """What a file says: `category_ids` of each of `classes`; `images`, its entries as they are.
+    """The content of a file: `category_ids` of each of `classes`; `images`, its unchanged entries.
 
     `image_boxes`: the boxes of the images that have any; `rows`: image id → its place there.
-    `outside`: the name of the category whose boxes are of objects outside the classes, None where
-    the file has none. `notes`: annotations that count once although they stand there twice, and
-    images that are listed as one file.
+    `outside`: the name of the category whose boxes are of objects outside the classes, None if the
+    file has none. `notes`: on repeated annotations, which count once, and on images with the same
+    file.
     """
 
     classes: Classes
@@ -102,7 +102,7 @@ def _from_columns(path: Place, columns: coco_columns.Columns, ood: str | None) -
 
 
 def _from_entries(path: Place, text: str, ood: str | None) -> CocoFile:
-    """The file, annotation by annotation: masks without boxes, NAO's keys, and what is wrong."""
+    """The file, annotation by annotation: masks without boxes, NAO's keys, and faults."""
     content = _content(path, text)
     categories = _categories(path, content["categories"])
     position = _position(path, categories, ood)

@@ -77,11 +77,11 @@ def of_segmentation(segmentation: Any) -> tuple[float, float, float, float] | No
 
 
 def run_lengths(mask: Mapping[str, Any]) -> NDArray[np.bool_]:
-    """The mask, (h, w), of run lengths down the columns, beginning with what is not there.
+    """The mask, (h, w), of run lengths down the columns, of which the first is background.
 
     `counts`: a list, or the text in which COCO packs it: numbers in groups of five bits, from the
-    third on as differences to the last but one. Raises `UsageError` where they do not fill it, and
-    for a mask of more pixels than an image may have.
+    third on as differences to the last but one. Raises `UsageError` if they do not fill it, and for
+    a mask of more pixels than an image may have.
     """
     height, width = (int(side) for side in mask["size"])
     counts = mask["counts"]

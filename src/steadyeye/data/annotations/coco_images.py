@@ -44,7 +44,8 @@ def masks(path: Place, image: Any, size: tuple[int, int]) -> NDArray[np.bool_]:
     """(n, h, w) bool, the masks of an image's annotations in the order of the file.
 
     `size`: height and width. A polygon holds the pixels on its edge; run lengths are exact. All
-    False for an annotation without a mask. Raises `SampleError` for what is no mask of that size.
+    False for an annotation without a mask. Raises `SampleError` for an invalid mask or one of
+    another size.
     """
     planes, segmentations = [], _segmentations(path).get(image, ())
     if len(segmentations) * size[0] * size[1] > MOST_PIXELS:
@@ -136,7 +137,7 @@ def coco_images(
 
 
 def _fingerprint(files: Sequence[Place], marks: Sequence[str]) -> str:
-    """That of what the files hold and of further texts, no file of this machine held as a whole."""
+    """The fingerprint of the files' content and of further texts; files are read in pieces."""
     whole = BlockFingerprint()
     for path in files:
         if not isinstance(path, Path):

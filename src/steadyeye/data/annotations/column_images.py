@@ -1,4 +1,4 @@
-"""Single images with boxes, held as columns: a sample is made when it is asked for."""
+"""Single images with boxes, stored as columns: a sample is made on request."""
 
 from array import array
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ from steadyeye.data.annotations.string_columns import Lists, within
 from steadyeye.data.images import image_file
 
 NO_FOLDER = "the folder of the images (give images=…)"
-"""What is missing where nobody named the files of images."""
+"""The name of the missing folder if the image files are not known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class BoxedImage:
 
 @dataclass(frozen=True)
 class MissingImage:
-    """What stands for an image whose file nobody named: it cannot be read."""
+    """The placeholder of an image without a known file, which cannot be read."""
 
     id: str
 
@@ -64,11 +64,11 @@ UNKNOWN = -1
 class FileImages:
     """The images of one file of annotations, n of them.
 
-    `ids`: those of the samples; `keys`: as the file has them. `places`: the file of each image,
-    None where it is not known; None for all: of no image. `file_names`: what the annotations call
-    it, "" for nothing. `size`: (n, 2) height and width, `UNKNOWN` where they are not given.
-    `boxes`: of the images that have any; `row`: (n,) which of them, `UNKNOWN` for none.
-    `read_masks`: reads the masks of an image by its key and its size; None: there are none.
+    `ids`: those of the samples; `keys`: ids in the file. `places`: the file of each image, None if
+    not known; None for all if no file is known. `file_names`: names in the annotations, "" if there
+    is none. `size`: (n, 2) height and width, `UNKNOWN` if not given. `boxes`: of the images that
+    have any; `row`: (n,) which of them, `UNKNOWN` for none. `read_masks`: reads the masks of an
+    image by its key and its size; None: there are none.
     """
 
     ids: Sequence[str]
@@ -133,9 +133,9 @@ def join_images(images: Sequence[BoxedImage]) -> tuple[FileImages, tuple[str, ..
 @source_in_short
 @dataclass(frozen=True, eq=False)
 class ColumnImages:
-    """A `Source` over the images of files; `category_ids`: what saved detections call its classes.
+    """A `Source` over the images of files; `category_ids`: its class numbers in saved detections.
 
-    `remarks`: what a reader must know of the files.
+    `remarks`: notes on the files.
     """
 
     name: str
@@ -157,7 +157,7 @@ class ColumnImages:
 
     @property
     def file_names(self) -> Sequence[str]:
-        """What the file of every image is called, which saved detections may name."""
+        """The file name of every image, by which saved detections may refer to it."""
         return [
             name or (str(place) if place else "")
             for part in self.parts

@@ -23,7 +23,7 @@ PNG, PALETTE = b"\x89PNG\r\n\x1a\n", b"\x03"
 
 
 def find_sequences(base: Path) -> dict[str, Sequence[Path]]:
-    """The frames of each sequence in order. Raises `UsageError` where there is no such folder."""
+    """The frames of each sequence in order. Raises `UsageError` if there is no such folder."""
     folder = base / "JPEGImages"
     # the released archive has the resolution as one more folder
     folder = folder / "480p" if (folder / "480p").is_dir() else folder
@@ -60,7 +60,7 @@ def read_objects(
 
 
 def read_parts(frame: Path, several: int) -> NDArray[np.bool_]:
-    """(n, h, w) the masks of a frame: of all that is not 0, or of 1, 2, … where there are more."""
+    """(n, h, w) the masks of a frame: of all non-zero pixels, or of 1, 2, … for several objects."""
     path = locate_mask(frame)
     if not path.is_file():
         raise UsageError(f"there is no mask '{path}' for the frame '{frame}'; complete the data")
@@ -103,7 +103,7 @@ def locate_mask(frame: Path) -> Path:
 
 
 def drop_empty(parts: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """The masks that are not empty, which are those that have boxes."""
+    """The masks that are not empty, and so have boxes."""
     return np.asarray(parts[parts.any(axis=(1, 2))])
 
 

@@ -1,4 +1,4 @@
-"""The true boxes of many images as columns, those of an image made when they are asked for."""
+"""The true boxes of many images as columns; those of an image are made on request."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ KINDS: dict[str, tuple[DTypeLike, int]] = {
 class ImageBoxes(Column[Boxes]):
     """The boxes of n images, one after the other.
 
-    `first`: (n + 1,) where those of each image begin; `columns`: as `Boxes` has them, of all.
+    `first`: (n + 1,) the first row of each image; `columns`: the fields of `Boxes`, of all images.
     """
 
     first: NDArray[np.int64]
@@ -47,7 +47,7 @@ class ImageBoxes(Column[Boxes]):
 
     @property
     def farthest(self) -> float:
-        """The largest corner, in pixels; infinite where there is no box."""
+        """The largest corner, in pixels; infinite without boxes."""
         boxes = self.columns.boxes
         parts = split_entries(len(boxes))
         return max((float(boxes[part].max()) for part in parts), default=np.inf)

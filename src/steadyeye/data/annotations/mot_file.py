@@ -59,7 +59,7 @@ def find_sequences(root: str) -> tuple[Path, list[Path]]:
 
 @dataclass(frozen=True)
 class ClassNumbers:
-    """The whole list of classes; of each number from 1: its label, and that of what is ignored.
+    """The list of classes; for each number from 1 its label, and the label for which it is ignored.
 
     `is_ignored`: whether a number is never an object.
     """
@@ -71,9 +71,9 @@ class ClassNumbers:
 
 
 def read_classes(base: Path, folders: Sequence[Path]) -> ClassNumbers:
-    """MOTChallenge's own, or the lines of labels.txt, beside the sequences or in each one's gt.
+    """MOTChallenge's own classes, or the lines of labels.txt, next to the sequences or in each gt.
 
-    Its `ood` is of objects outside the classes. Raises `UsageError` where files differ.
+    Its `ood` is for objects outside the classes. Raises `UsageError` if files differ.
     """
     paths = (base / NAMES, *(folder / "gt" / NAMES for folder in folders))
     lists = {read(str(path)).names for path in paths if path.is_file()}

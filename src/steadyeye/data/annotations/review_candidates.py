@@ -31,9 +31,9 @@ LARGEST = 1e6  # of a score; some detectors give logits
 
 @dataclass(frozen=True)
 class Candidate:
-    """A suggested box: x0 y0 x1 y1 in pixels; `score`: NaN where none was given.
+    """A suggested box: x0 y0 x1 y1 in pixels; `score`: NaN if not given.
 
-    `annotated`: what the data calls the object, empty: no object there; None: that is not known.
+    `annotated`: the class of the object in the data, empty for no object, None if not known.
     """
 
     id: str
@@ -55,7 +55,7 @@ class Candidates:
 
 
 def read(path: Path) -> Candidates:
-    """The suggestions in a file. Raises `UsageError`, one line, for the first that is none."""
+    """The suggestions in a file. Raises `UsageError`, one line, for the first invalid one."""
     content = _content(path)
     names = {entry["id"]: str(entry["name"]) for entry in content["categories"]}
     files = {entry["id"]: _file(path, str(entry["file_name"])) for entry in content["images"]}

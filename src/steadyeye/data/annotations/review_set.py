@@ -74,9 +74,10 @@ BOXES = pa.schema(
         "annotated": pa.string(),
     }
 )
-"""Columns of boxes.parquet: corners in pixels of the image; `name`: the image's own name. `score`:
-of the detector that says `label`, NaN: no detector did. `annotated`: the class that the data gives
-the object, empty: the data has no object there; null: it is not known what the data says."""
+"""Columns of boxes.parquet: corners in pixels of the image; `name`: the image's own name.
+
+`score`: of the detector that predicted `label`, NaN without a detector. `annotated`: the class of
+the object in the data, empty if the data have no object there; null if not known."""
 
 
 class _ClassList(msgspec.Struct):
@@ -86,7 +87,7 @@ class _ClassList(msgspec.Struct):
 
 
 class _Manifest(msgspec.Struct):
-    """What set.json holds, beside what only people read and the plan of the review."""
+    """The entries of set.json, without those only for people and the plan of the review."""
 
     version: int
     name: str
@@ -108,7 +109,7 @@ class SetFolder:
 
     @property
     def name(self) -> str:
-        """What the set is called."""
+        """The name of the set."""
         return str(self.content["name"])
 
     @property
@@ -152,7 +153,7 @@ class SetFolder:
 def read(root: str | Path) -> SetFolder:
     """The set in a folder.
 
-    Raises `UsageError` where there is none, it is of a later version, or it was altered since.
+    Raises `UsageError` if there is none, if it has a later version, or was changed since.
     """
     base = Path(root)
     path = base / "set.json"

@@ -1,4 +1,4 @@
-"""Columns of many samples: each value made when it is asked for."""
+"""Columns of many samples: each value is made on request."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ from steadyeye.core.types import Labels
 
 @dataclass(frozen=True, eq=False)
 class Lists(Column[Labels]):
-    """Lists of labels in one array, each made a tuple when it is asked for."""
+    """Lists of labels in one array, each made a tuple on request."""
 
     starts: NDArray[np.integer]
     labels: NDArray[np.int32]

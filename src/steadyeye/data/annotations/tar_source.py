@@ -1,4 +1,4 @@
-"""The samples of a tar as columns: made from its headers once, then kept beside the cache."""
+"""The samples of a tar as columns: made from its headers once, then stored next to the cache."""
 
 import json
 import re
@@ -19,7 +19,7 @@ from steadyeye.core.storage.files import Place
 from steadyeye.data.images import image_file
 
 FORMAT = "1"
-"""Of what is kept; another one is made anew."""
+"""The version of the stored index; another version is made again."""
 
 COLUMNS = pa.schema(
     [
@@ -37,12 +37,12 @@ Label: TypeAlias = int | str
 
 @dataclass(frozen=True, eq=False)
 class TarSamples:
-    """The samples of a tar, n of them, some 40 bytes each beside the id.
+    """The n samples of a tar, about 40 bytes each besides the id.
 
     `rows`: the columns `id`, `start` and `size` (where the image's bytes are), `labels` (positions
     in `distinct_labels`) and, where any sample has boxes, `corners` (four numbers a box, null
     without). `distinct_labels`: the labels that occur, in the order they come first. `version`:
-    that of the tar. `fingerprint`: changes with the samples, what is said of them or their order.
+    that of the tar. `fingerprint`: changes with the samples, their labels or their order.
     """
 
     tar: Place
@@ -78,15 +78,15 @@ class TarSamples:
         return self.rows.column("start")[row].as_py(), self.rows.column("size")[row].as_py()
 
     def corners(self, row: int) -> NDArray[np.float64]:
-        """(boxes, 4) the boxes of a sample; (0, 4) where nothing is said of any."""
+        """(boxes, 4) the boxes of a sample; (0, 4) without boxes."""
         values = self.rows.column("corners")[row].values if self.has_boxes else None
         return np.zeros((0, 4)) if values is None else values.to_numpy().reshape(-1, 4)
 
 
 def samples(tar: Place) -> TarSamples:
-    """The samples of a tar, from what was kept of it unless the tar has changed since.
+    """The samples of a tar, from its stored index unless the tar has changed.
 
-    Raises `UsageError` for what is no tar, and for samples that cannot be understood.
+    Raises `UsageError` for other files, and for invalid samples.
     """
     version = tar_index.read_version(tar)
     cached = _read_cached(tar, version, tar_index.read_index(tar))
@@ -99,7 +99,7 @@ def samples(tar: Place) -> TarSamples:
 
 
 def _read_cached(tar: Place, version: str, content: bytes | None) -> TarSamples | None:
-    """What was kept; None where it is of another version of the tar, or damaged."""
+    """The stored index; None if it is of another version of the tar, or damaged."""
     if content is None:
         return None
     try:
@@ -188,9 +188,9 @@ def _pictures(parts: Mapping[str, tar_index.TarEntry]) -> list[str]:
 def _read_labels(
     tar: Place, parts: Mapping[str, tar_index.TarEntry]
 ) -> tuple[Sequence[Label], Sequence[float] | None]:
-    """What `.json` or `.cls` beside an image says: labels, and corners where there are boxes.
+    """The content of `.json` or `.cls` next to an image: labels, and corners of boxes if any.
 
-    Raises `UsageError` where it cannot be understood.
+    Raises `UsageError` for invalid content.
     """
     try:
         if "json" in parts:

@@ -1,4 +1,4 @@
-"""What people said of frames and of pairs of frames, as YTBB-Robust releases it.
+"""The reviews of frames and of pairs of frames, as in the release of YTBB-Robust.
 
 ::
 
@@ -25,7 +25,7 @@ FLAWS = (
     *("dissimilar", "problematic", "incorrect", "dont know", "deformation"),
     *("background-change", "occlusion-increased", "blur-increase", BAD_ANCHOR),
 )
-"""What makes a pair count as not similar, whatever else was said."""
+"""The labels with which a pair counts as not similar, independent of others."""
 
 SET, FILE = re.compile(r".+_\d+"), re.compile(r"[^,]+-\d+\.\w+")
 LONGEST = 255
@@ -38,8 +38,7 @@ class PairReviews:
     """The reviewed pairs. Frames are `<set>/<file>`.
 
     `accepted`: (anchor, neighbour) of each pair that is similar and has no flaw. `anchors`: those
-    with a reviewed pair. `bad_anchors`: those that a pair's review drops. `pairs`: how many there
-    are.
+    with a reviewed pair. `bad_anchors`: those that a pair's review drops. `pairs`: number of pairs.
     """
 
     accepted: frozenset[tuple[str, str]]
@@ -80,10 +79,10 @@ def read_pairs(path: Path) -> PairReviews | None:
 
 
 def read_reviews(path: Path, needed: Sequence[str]) -> list[tuple[str, frozenset[str]]]:
-    """Key and what was said of it, by name, for each annotation of a file, in its order.
+    """Key and label names of each annotation of a file, in order.
 
-    `needed`: names that the file's list must have. Raises `UsageError` for a file that is not
-    there or not in the released layout.
+    `needed`: names that the file's list must have. Raises `UsageError` for a missing file or
+    another layout.
     """
     names, annotations = _content(path)
     absent = [name for name in needed if name not in names]

@@ -114,9 +114,9 @@ def read(text: str) -> Classes:
 
 
 def list_classes(classes: object) -> str | list[str] | None:
-    """The classes that a Python program gives: a known list, a file, or names in their order.
+    """The classes given by a Python program: a known list, a file, or names in order.
 
-    None where there are none. Raises `UsageError` for what has no order of names.
+    None if there are none. Raises `UsageError` for collections without order.
     """
     if classes is None or isinstance(classes, str):
         return classes or None

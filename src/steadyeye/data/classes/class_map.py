@@ -1,4 +1,4 @@
-"""A class map and what it does to scores; the classes above and below one in a hierarchy."""
+"""A class map and its effect on scores; ancestors and descendants of a class."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -49,11 +49,11 @@ REDUCTIONS: Mapping[str, np.ufunc] = {"max": np.maximum, "sum": np.add}
 class ClassMap:
     """Model classes (`source`) → dataset classes (`target`).
 
-    `members`: for each target class the source classes that map to it, ascending; a source class
-    is a member of at most one. Source classes that are no member do not compete, but for `others`:
-    those that do, each for itself, as the data's list is open. `origin`: where the map came from,
-    for the record of a run. `ways`: how each source class met its target class, "" where it met
-    none; empty where nobody asked.
+    `members`: for each target class the source classes that map to it, ascending; a source class is
+    a member of at most one. Source classes that are no member do not compete, except `others`,
+    which compete individually, because the data's list is open. `origin`: the origin of the map,
+    for the record of a run. `ways`: how each source class was matched, "" if it was not; empty if
+    not computed.
     """
 
     source: Classes

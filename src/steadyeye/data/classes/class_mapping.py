@@ -159,9 +159,9 @@ def between(source: Classes, target: Classes) -> ClassMap:
 
 
 def proposals(class_map: ClassMap) -> dict[str, str]:
-    """Target class without a source class → the source class that is nearest to it, "": none is.
+    """Target class without a source class → the nearest source class, "" if there is none.
 
-    One that stands above it in WordNet or in `meanings.csv`, or else one that is spelt much alike.
+    An ancestor in WordNet or in `meanings.csv`, or else one with a similar spelling.
     """
     senses, target_senses = sense(class_map.source), sense(class_map.target)
     upward = by_ancestor(target_senses, senses) | by_row_above(target_senses, senses)
@@ -185,7 +185,7 @@ def _contradict(source: Classes, target: Classes) -> bool:
 
 
 def _origin(senses: Sense, target_senses: Sense, ways: tuple[str, ...]) -> str:
-    """What the map of a run is called in its record."""
+    """The name of a run's map in its record."""
     if senses.open_images or target_senses.open_images:
         return "by Open Images' classes"
     words = {LIST: "meaning", ALIAS: "meaning", SYNSET: "WordNet", BELOW: "WordNet", NAME: "name"}
@@ -206,7 +206,7 @@ NAMED_IN_HEADLINE = 6
 
 
 def describe_matches(mapping: ClassMap) -> tuple[str, ...]:
-    """How each class of a model met one of the data, a line a way, then those that met none."""
+    """How the classes of a model were matched, one line per way, then those without a match."""
     texts = []
     for way, words in WAYS_IN_WORDS.items():
         met = [i for i, kind in enumerate(mapping.ways) if kind == way]

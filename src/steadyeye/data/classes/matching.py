@@ -21,7 +21,7 @@ LIST, ALIAS, SYNSET, BELOW, OPEN, NAME = (
 
 @dataclass(frozen=True)
 class Sense:
-    """What the classes of a list are: names, meanings, wnids, each "" where it is not known."""
+    """The classes of a list: names, meanings, wnids, each "" if not known."""
 
     names: tuple[str, ...]
     keys: tuple[str, ...]
@@ -30,7 +30,7 @@ class Sense:
 
 
 def sense(classes: Classes) -> Sense:
-    """What is known of the classes of a list."""
+    """The meanings and wnids of the classes of a list."""
     own = openimages.space(classes.names) == "openimages"
     keys = meanings.of(classes)
     wnids = tuple(
@@ -90,7 +90,7 @@ def _own(name: str) -> tuple[str, ...]:
 
 
 def _listed_meanings(source: Sense) -> list[str]:
-    """The meaning of each class, or the nearest above it in WordNet, "" where there is none."""
+    """The meaning of each class, or of its nearest ancestor in WordNet, "" if there is none."""
     place = {meaning.wnid: number for number, meaning in enumerate(meanings.meanings().values())}
     place.pop("", None)
     names = tuple(meanings.meanings())

@@ -1,4 +1,4 @@
-"""What the classes of detectors and of their data mean, however a list spells them.
+"""The meanings of classes of detectors and data, independent of spelling.
 
 `data/meanings.csv` has a row a meaning: `meaning`, our name for it (COCO's where COCO has it);
 `wnid`, its WordNet 3.0 id, empty where WordNet has none; `also`, other ids that lists give to the
@@ -51,7 +51,7 @@ def meanings() -> Mapping[str, Meaning]:
 
 
 def of(classes: Classes) -> tuple[str, ...]:
-    """The meaning of each class by its list or a shipped spelling, "" where none is known.
+    """The meaning of each class by its list or a shipped spelling, "" if not known.
 
     A spelling counts only where the class's own WordNet id, if it has one, agrees with it.
     """

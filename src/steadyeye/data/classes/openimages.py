@@ -12,7 +12,7 @@ from types import MappingProxyType
 from steadyeye.data.classes import wordnet
 
 RELATIONS = ("same", "narrower", "broader")
-"""What an Open Images class is to the COCO class in its row of `openimages_coco.csv`."""
+"""The relation of an Open Images class to the COCO class in its row of `openimages_coco.csv`."""
 
 GAP = re.compile(r"(n/a|(__)?background(__)?)( \d+)?", re.IGNORECASE)
 """Names that detectors of COCO's 91 numbers have in the gaps between its 80 classes."""

@@ -23,11 +23,11 @@ _LAST = re.compile(r"[^\W_]+$")
 
 @lru_cache(maxsize=4096)
 def fold_class(name: str) -> str:
-    """What all names of one class have in common.
+    """A form that is equal for all names of one class.
 
-    The same are spellings that differ in capitals, hyphens, blanks and underscores, the singular
-    and the plural, and names that the shipped list of aliases or WordNet has for one class. Of a
-    word with several meanings only the first in WordNet counts.
+    Equal are spellings that differ in capitals, hyphens, blanks and underscores, the singular and
+    the plural, and names of one class in the shipped list of aliases or in WordNet. Only the first
+    WordNet meaning of a word counts.
     """
     text = " ".join(name.split())
     forms = [text, *_list_singulars(text)]
@@ -99,7 +99,7 @@ def _is_first_sense(name: str, wnid: str) -> bool:
 
 
 def _list_singulars(name: str) -> Iterator[str]:
-    """What a name may be the plural of, the likeliest last."""
+    """The possible singulars of a name, the likeliest last."""
     last = _LAST.search(name.casefold())
     if not last:
         return

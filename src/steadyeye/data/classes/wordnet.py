@@ -60,7 +60,7 @@ def count_steps(name: str, above: Callable[[str], Iterable[str]]) -> dict[str, i
 def find_nearest(
     name: str, place: Mapping[str, int], steps_of: Callable[[str], Mapping[str, int]]
 ) -> str | None:
-    """The class of `place` that is a class, or the nearest above it that is above no other one.
+    """The class of `place` that equals a class, or its nearest ancestor that is of no other class.
 
     `place`: classes by number, of which the lower wins a tie; `steps_of`: as `steps` of a class.
     """

@@ -85,9 +85,9 @@ def read_max_pixels() -> int:
 
 @dataclass(frozen=True)
 class EncodedImage:
-    """What decodes the image in encoded bytes when it is called.
+    """A function that decodes the image in encoded bytes.
 
-    `read_bytes`: gives the bytes, wherever they lie. `name`: what an error calls the image.
+    `read_bytes`: returns the bytes. `name`: name of the image in errors.
     """
 
     read_bytes: Callable[[], bytes]
@@ -104,7 +104,7 @@ class EncodedImage:
 
 @dataclass(frozen=True)
 class ImageFile:
-    """What reads the image in a file when it is called."""
+    """A function that reads the image in a file."""
 
     path: Place
 
@@ -117,18 +117,18 @@ class ImageFile:
         return (decode,)
 
     def key(self) -> str:
-        """What the file holds, as a digest; of an object, what its store says of it.
+        """A digest of the file's content; for an object, its version in the store.
 
-        Raises `SampleError` where it cannot be read.
+        Raises `SampleError` if it cannot be read.
         """
         if isinstance(self.path, Remote):
             return f"object {self.path} {_version(self.path)}"
         return key(read_content(self.path))
 
     def stamp(self) -> str | None:
-        """What the disk says of the file, as `contents.stamp`; None where it says nothing.
+        """The stamp of the file on the disk, as `contents.stamp`, or None.
 
-        None for an object of a store too: there its version tells.
+        None for an object of a store too, which has a version.
         """
         return None if isinstance(self.path, Remote) else contents.read_stamp(self.path) or None
 
@@ -168,7 +168,7 @@ def _version(path: Remote) -> str:
 
 
 def key(data: bytes) -> str:
-    """What names the encoded bytes of an image, wherever they lie."""
+    """A key of the encoded bytes of an image, independent of their place."""
     return f"file {hashlib.blake2b(data, digest_size=32).hexdigest()}"
 
 

@@ -43,13 +43,13 @@ FACTORS = np.random.default_rng(0).integers(0, 2**63, 7, dtype=np.uint64) * 2 + 
 
 @dataclass(frozen=True, eq=False)
 class BoxRows:
-    """The boxes of a file, n rows, those of an image beside each other; m images.
+    """The boxes of a file, n rows, grouped by image; m images.
 
-    `ids`: (m,) the images in the order they come first. `image`: (n,) int32, rising. `label`: (n,)
-    int32. `shares`: (n, 4) float64 x0 y0 x1 y1, 0…1 of the image's sides. `crowd`: (n,) bool.
-    `sizes`: (m, 2) int32 height and width, where the file says them. `depictions`, `unjudged`: how
-    many boxes are drawings and the like, and of how many nobody said whether they are groups.
-    `repeats`: how many rows more the file has, each the same as one before it.
+    `ids`: (m,) the images in the order of their first rows. `image`: (n,) int32, rising. `label`:
+    (n,) int32. `shares`: (n, 4) float64 x0 y0 x1 y1, 0…1 of the image's sides. `crowd`: (n,) bool.
+    `sizes`: (m, 2) int32 height and width, if the file has them. `depictions`, `unjudged`: number
+    of boxes of drawings and the like, and of boxes that are not judged for groups. `repeats`:
+    number of further rows that repeat an earlier one.
     """
 
     ids: pa.StringArray
@@ -152,7 +152,7 @@ def _join_blocks(parts: Sequence[_Block], sized: bool) -> BoxRows:
 
 
 def _drop_repeats(rows: BoxRows) -> BoxRows:
-    """The rows without those whose image, class, box and kind an earlier one has."""
+    """The rows without repeats of image, class, box and kind."""
     is_repeat = np.zeros(len(rows.label), dtype=np.bool_)
     ends = [*np.unique(np.searchsorted(rows.image, rows.image[::STEP])).tolist(), len(is_repeat)]
     for start, stop in pairwise(ends):

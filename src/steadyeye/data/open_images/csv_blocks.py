@@ -24,7 +24,7 @@ TEXT = pa.dictionary(pa.int32(), pa.string())
 
 @dataclass(frozen=True)
 class Fault:
-    """Rows with the same fault: what they are, how many, and the first of them in words."""
+    """Rows with the same fault: a description, their number, and the first of them in words."""
 
     title: str
     rows: int

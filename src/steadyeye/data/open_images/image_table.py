@@ -19,12 +19,11 @@ from steadyeye.data.open_images.labels import LabelRows
 
 @dataclass(frozen=True, eq=False)
 class ImageTable:
-    """m images in the order of the files, with n boxes and what was verified of each.
+    """m images in the order of the files, with n boxes and the verified classes of each.
 
     `ids`: (m,). `first`: (m + 1,) int64, the boxes of image i are first[i] … first[i + 1]. `label`,
     `shares`, `crowd`: (n,), (n, 4), (n,) as in `BoxRows`. `sizes`: (m, 2) int32 or None. `starts`:
-    (m + 1,) int64, the same for `verified_label` and `verified_positive`, what was verified by
-    itself.
+    (m + 1,) int64, the same for `verified_label` and `verified_positive`, the verified labels.
     """
 
     ids: pa.StringArray
@@ -60,7 +59,7 @@ class ImageTable:
 
 
 def join_tables(boxes: BoxRows, labels: LabelRows) -> ImageTable:
-    """The images with boxes, then those of which only labels were verified."""
+    """The images with boxes, then those with verified labels only."""
     old = len(boxes.ids)
     place = pc.index_in(labels.ids, value_set=boxes.ids)
     fresh = np.asarray(pc.is_null(place).to_numpy(zero_copy_only=False))

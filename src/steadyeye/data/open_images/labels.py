@@ -25,10 +25,10 @@ COLUMNS = {"ImageID": TEXT, "LabelName": TEXT, "Confidence": pa.float64()}
 
 @dataclass(frozen=True, eq=False)
 class LabelRows:
-    """What was verified, n rows in any order: class `label` is in image `image` or is not.
+    """Verified labels, n rows in any order: class `label` is in image `image` or is not.
 
-    `ids`: (m,) the images in the order they come first. `image`, `label`: (n,) int32. `positive`:
-    (n,) bool.
+    `ids`: (m,) the images in the order of their first rows. `image`, `label`: (n,) int32.
+    `positive`: (n,) bool.
     """
 
     ids: pa.StringArray

@@ -30,7 +30,7 @@ def frames(
     seed: int = 0,
     cuts: str = "sidecar",
 ) -> FrameSets:
-    """Folders of numbered images, one per video: random anchors with the frames within ±k of them.
+    """Folders of numbered images, one per video: random anchors and the frames within ±k of them.
 
     `path`: a folder of images, or of such folders. The last number in a file's name orders the
     frames; frame 0 is the first one. `labels`, `anchors`, `k`, `seed` and `cuts` are those of

@@ -45,7 +45,7 @@ _open = threading.local()
 class _Groups:
     """The row groups of one Parquet file; `starts`: the first row of each, and the end.
 
-    `version`: what a store says of the file; of one on a disk nothing.
+    `version`: the file's version in a store; empty for a file on a disk.
     """
 
     path: Place
@@ -207,7 +207,7 @@ def _read(path: Place, image: str, label: str | None) -> tuple[_Groups, _Labels 
 
 
 def _read_features(path: Place, metadata: bytes) -> dict[str, Any]:
-    """What the metadata of `datasets` say of each column; nothing where they say none."""
+    """The description of each column in the metadata of `datasets`; empty if there is none."""
     try:
         features = json.loads(metadata)["info"]["features"] or {}
     except KeyError:
@@ -282,7 +282,7 @@ def _parquet(path: Place) -> pq.ParquetFile:
 
 
 def _check_sizes(path: Place, metadata: pq.FileMetaData, name: str) -> None:
-    """Raises `UsageError` for a column of which a row group unpacks to far more than it takes."""
+    """Raises `UsageError` for a column with a row group that unpacks to far more than its size."""
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
         for column in map(group.column, range(group.num_columns)):

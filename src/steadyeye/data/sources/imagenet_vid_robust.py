@@ -84,7 +84,10 @@ def imagenet_vid_robust(root: str, videos: list[str] | None = None) -> FrameSets
 
 
 def _locator(base: Path, members: Sequence[Member]) -> Callable[[Member], Place]:
-    """What gives the file of a member. Raises `UsageError` for one outside of the root."""
+    """A function that returns the file of a member.
+
+    Raises `UsageError` for one outside the root.
+    """
     inside = confine(base, base / "metadata" / "pmsets.json")
     for member in members:
         inside(member.id)
@@ -96,7 +99,7 @@ def _mark(member: Member) -> str:
 
 
 def _name(folder: str, every: Sequence[Member], members: int, *, own_classes: bool) -> str:
-    """`imagenet_vid_robust` for the released set alone; else what it is instead."""
+    """`imagenet_vid_robust` for the released set only; otherwise a name with the difference."""
     if own_classes or not any(member.id.startswith(VIDEOS) for member in every):
         # a review of other videos, exported in this layout
         return folder
@@ -165,7 +168,7 @@ def _member(frame: str, anchor: str, labels: dict[str, list[Any]], classes: int)
 
 
 def _find_video(frame: str) -> str:
-    """The folder of a frame, as it is written everywhere."""
+    """The folder of a frame, in one normalised form."""
     return _tidy_folder(frame[: frame.rfind("/") + 1])
 
 

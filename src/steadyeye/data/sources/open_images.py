@@ -1,4 +1,4 @@
-"""Images with boxes as Open Images keeps them, columns until a sample is asked for."""
+"""Images with boxes in the format of Open Images, as columns until a sample is requested."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -38,9 +38,9 @@ class ImageFolder:
 
     @cached_property
     def files(self) -> Mapping[str, str]:
-        """Id → where its file is below the folder.
+        """Id → its file below the folder.
 
-        Raises `UsageError` where there is no folder, or two files have the same id.
+        Raises `UsageError` without the folder, or if two files have the same id.
         """
         if not self.root.is_dir():
             raise UsageError(f"no folder at '{self.root}'; check the path")
@@ -100,7 +100,7 @@ class OpenImages:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """How many images, boxes, crowds and drawings; how far the annotation goes."""
+        """Notes on the numbers of images, boxes, crowds and drawings, and on the annotation."""
         empty = np.flatnonzero(np.diff(self.table.present[0]) == 0)
         first = f", first '{self.ids[int(empty[0])]}'" if len(empty) else ""
         return (
@@ -146,9 +146,9 @@ class OpenImages:
         )
 
     def _size(self, index: int, id_: str) -> tuple[int, int] | None:
-        """Height and width: those of the file, as copies in other sizes are common.
+        """Height and width of the file, because copies in other sizes are common.
 
-        None where they are not known and there are no boxes to need them.
+        None if not known and not needed for boxes.
         """
         if self.folder is not None and id_ in self.folder.files:
             try:
@@ -232,7 +232,7 @@ def open_images(
 
 
 def _present(table: ImageTable, folder: ImageFolder | None) -> tuple[ImageTable, tuple[str, ...]]:
-    """The images that the folder holds, and what was left out on either side."""
+    """The images in the folder, and notes on those left out on either side."""
     if folder is None:
         raise UsageError("present=True keeps the images that the folder holds; give images=…")
     names = pa.array(list(folder.files), pa.string())

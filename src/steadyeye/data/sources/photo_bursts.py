@@ -103,7 +103,7 @@ Sets = dict[str, list[str]]
 def _group(
     photos: Mapping[str, Place], by: str, gap: float, table: str | None
 ) -> tuple[Sets, tuple[str, ...]]:
-    """The photos of each set, in order, and what a reader must know of how they were made."""
+    """The photos of each set, in order, and notes on how the sets were made."""
     if (table is not None) != (by == "column"):
         raise UsageError("table='…' goes with by='column', a CSV file with the columns file, set")
     if by == "column":

@@ -70,7 +70,7 @@ def reviewed(root: str, review: bool = True) -> FrameSets:
 
 
 def _frames(root: str) -> review_set.SetFolder:
-    """The set in a folder, all of whose files are what was written, which holds frames."""
+    """The set of frames in a folder, after a check of its files."""
     check_sums(Path(root))
     folder = review_set.read(root)
     if folder.content.get("kind") == "boxes":
@@ -82,7 +82,7 @@ def _frames(root: str) -> review_set.SetFolder:
 
 
 def _note_missing_sums(root: Path) -> tuple[str, ...]:
-    """What is to be known of a set whose files have no sums."""
+    """A note on a set whose files have no checksums."""
     if (root / NAME).is_file():
         return ()
     return (f"{root.name} has no {NAME}, so changes in it cannot be detected",)
@@ -127,7 +127,7 @@ def _name(folder: review_set.SetFolder, rows: Sequence[Mapping[str, Any]], revie
 def _review_notes(
     folder: review_set.SetFolder, rows: Sequence[Mapping[str, Any]], accepted: int
 ) -> tuple[str, ...]:
-    """What a reader must know of the review: what it left out, and what it did not come to."""
+    """Notes on the review: rejected frames, and undecided ones."""
     counts = folder.content.get("reviewed", {}).get("counts", {})
     left, undecided, changed = (
         len(rows) - accepted,

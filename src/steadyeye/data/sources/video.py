@@ -30,7 +30,7 @@ from steadyeye.data.video.video_notes import video_notes
 
 @dataclass(frozen=True, eq=False)
 class _Known:
-    """What files beside the videos say: labels and cuts, and boxes."""
+    """The content of files next to the videos: labels and cuts, and boxes."""
 
     labels: label_sidecar.Sidecar
     boxes: box_file.BoxFile | None
@@ -123,7 +123,7 @@ def video(  # noqa: PLR0913 — the keyword arguments of a spec
 
 
 def _marks(videos: Mapping[str, decoder.VideoIndex], boxes: str | None) -> list[str]:
-    """What the fingerprint of a source knows of its videos and boxes."""
+    """The parts of a source's fingerprint for its videos and boxes."""
     marks = [
         f"{name}:{len(index_)}:{index_.path.stat().st_size}" for name, index_ in videos.items()
     ]

@@ -88,7 +88,7 @@ def _objects(path: Path) -> tuple[str, Size, list[Object]]:
 
 
 def _without_file(folder: Place, images: Sequence[BoxedImage]) -> tuple[str, ...]:
-    """A note on the images of the folder that no XML file names, where there are any."""
+    """A note on images in the folder without an XML file, if there are any."""
     known = {image.path for image in images}
     inside = walk_files(folder) if folder.is_dir() else ()
     names = sorted(

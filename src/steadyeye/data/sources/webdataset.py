@@ -35,9 +35,9 @@ MOST_TARS = 1_000_000
 @source_in_short
 @dataclass(frozen=True, eq=False)
 class _Packed:
-    """A `Source` over the samples of tars; `places`: of each tar, what its labels are in classes.
+    """A `Source` over the samples of tars; `places`: for each tar the classes of its labels.
 
-    What is held of a sample is its place in its tar, its id and its labels, as columns.
+    For each sample it stores the place in its tar, the id and the labels, as columns.
     """
 
     name: str
@@ -47,13 +47,13 @@ class _Packed:
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """Truth where anything is labelled; boxes where there are any."""
+        """`truth` if anything is labelled, and `boxes` if there are any."""
         labelled = self.classes is not None and any(len(shard.labels) for shard in self.shards)
         return (*(("truth",) if labelled else ()), *(("boxes",) if self._has_boxes else ()))
 
     @cached_property
     def fingerprint(self) -> str:
-        """Changes with the samples, what is said of them, their order and the classes."""
+        """Changes with the samples, their labels, their order and the classes."""
         marks = (shard.fingerprint for shard in self.shards)
         return fingerprint("webdataset", *marks, repr(self.classes))
 
@@ -69,7 +69,7 @@ class _Packed:
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """How many images there are, and how many of them without a label."""
+        """The numbers of images, and of those without a label."""
         empty = [int((np.diff(part.starts) == 0).sum()) for part in self._lists]
         without_label = (
             f", {sum(empty):,} of them without a label" if self.columns and any(empty) else ""
@@ -176,7 +176,7 @@ def webdataset(urls: str, classes: str | None = None) -> _Packed:
 
 
 def expand_braces(urls: str) -> list[str]:
-    """What braces stand for: `{008..011}` counts with its zeros, `{a,b}` lists."""
+    """Expands braces: `{008..011}` counts with its zeros, `{a,b}` lists."""
     parts = re.split(r"\{([^{}]*)\}", urls)
     choices = [[part] if i % 2 == 0 else _choices(urls, part) for i, part in enumerate(parts)]
     if prod(map(len, choices)) > MOST_TARS:
@@ -219,7 +219,7 @@ def _classes(classes: str | None, shards: Sequence[TarSamples]) -> Classes | Non
 
 
 def _places(shard: TarSamples, known: Classes | None) -> NDArray[np.int32]:
-    """What the labels of a tar are in the classes. Raises `UsageError` for one that is none."""
+    """The classes of a tar's labels. Raises `UsageError` for an unknown one."""
     if known is None:
         return np.zeros(0, dtype=np.int32)
     by_wnid = {wnid: i for i, wnid in enumerate(known.wnids or ()) if wnid}
@@ -238,7 +238,7 @@ def _places(shard: TarSamples, known: Classes | None) -> NDArray[np.int32]:
 
 
 def _first(shard: TarSamples, number: int) -> str:
-    """The first sample of which a label is said, and its tar."""
+    """The first sample with a label, and its tar."""
     place = int(np.flatnonzero(shard.labels == number)[0])
     sample = shard.id(int(np.searchsorted(shard.starts, place, side="right")) - 1)
     return f"'{sample}' in '{shard.tar}'"

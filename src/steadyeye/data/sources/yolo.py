@@ -112,7 +112,7 @@ def _list_images(
 
 
 def _locate(base: Path, name: str) -> Path:
-    """What a split names; an export of Roboflow names `../valid/images` beside its data.yaml."""
+    """The folder or list of a split; Roboflow's exports name `../valid/images`."""
     place = base / name
     return place if os.path.exists(place) else base / name.removeprefix("../")
 
@@ -159,7 +159,7 @@ def _names(path: Path, content: dict[str, Any]) -> list[str]:
 
 
 def _without_file(images: Sequence[BoxedImage]) -> tuple[str, ...]:
-    """A note on the images without a file of labels, where there are any."""
+    """A note on images without a file of labels, if there are any."""
     ids = [image.id for image in images if image.size is None]
     if not ids:
         return ()

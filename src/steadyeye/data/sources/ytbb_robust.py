@@ -24,7 +24,7 @@ CSV = "ytbb_robustness_test_anchors_full.csv"
 # in the CSV, and there alone, car is 22 and none 23
 EXCHANGED = {22: 23, 23: 22}
 UNNAMEABLE = ("cow", "giraffe", "skateboard", "toilet")
-"""Classes of which ILSVRC-2012 has no member: no ImageNet model is ever right on them."""
+"""Classes without a member in ILSVRC-2012: ImageNet models are always wrong on them."""
 ANCHORS, PAIRS = 2_030, 36_827  # Shankar et al., Table 1
 GOOD_ANCHORS = "395b565176ba70ff"
 """The fingerprint of the 2,169 anchors that the released reviews call good, with their labels."""
@@ -112,7 +112,7 @@ def _name(
     members: Iterable[Member],
     reviewed: bool,
 ) -> str:
-    """`ytbb_robust` for the released set alone; else what it is instead."""
+    """`ytbb_robust` for the released set only; otherwise a name with the difference."""
     good = sorted(f"{n}/{a.file}:{a.truth}" for n, a in anchors.items() if a.good)
     if not reviewed:
         return f"{NAME}, neighbours not reviewed"
@@ -234,7 +234,7 @@ def _gaps(
     k: int,
     pairs: PairReviews | None,
 ) -> tuple[str, ...]:
-    """What is said of frames within ±k that are not in their folder and that nobody accepted."""
+    """A note on missing frames within ±k that are not among the accepted ones."""
     if pairs is not None:
         return ()
     short = {name: 2 * k + 1 - len(members) for name, members in sets_of.items()}

@@ -11,7 +11,7 @@ START = re.compile(rb"\x00\x00\x01")
 class Bits:
     """A reader of bits, from the first byte and the highest bit on.
 
-    Raises `ValueError` where it is asked for more than there is.
+    Raises `ValueError` at the end of the data.
     """
 
     data: bytes
@@ -69,7 +69,7 @@ def units(data: bytes, length: int) -> list[bytes]:
 
 
 def payload(unit: bytes, header: int) -> bytes:
-    """What a NAL unit holds behind its header of so many bytes, escapes removed (7.4.1)."""
+    """The payload of a NAL unit after its header, escapes removed (7.4.1)."""
     return unit[header:].replace(b"\0\0\3", b"\0\0")
 
 

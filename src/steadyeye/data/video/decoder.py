@@ -40,7 +40,7 @@ MOST_RECENT = 64
 Value = TypeVar("Value")
 
 Matrix: TypeAlias = tuple[int, int, int, int]
-"""What of FFmpeg's display matrix turns a picture: its entries 0, 1, 3 and 4."""
+"""The entries of FFmpeg's display matrix for rotation: 0, 1, 3 and 4."""
 
 
 @dataclass(frozen=True)
@@ -56,15 +56,15 @@ class Frame:
 
 
 class _UnreliableError(Exception):
-    """Decoding met what a decoder patches, for which it has to decode from the start."""
+    """Decoding met damage that a decoder conceals, so it must decode from the start."""
 
 
 class _Cursor:
-    """One open decoder, moved forward where that is nearer than starting at a key frame.
+    """An open decoder, which moves forward if that is shorter than starting at a key frame.
 
-    A video without proven key frames is decoded from its start. From the first error on so is any
-    video, and each picture is converted before the next is decoded: a decoder patches damaged
-    pictures with earlier ones and with what is left in the memory of those nobody holds any more.
+    A video without proven key frames is decoded from its start. So is any video from the first
+    error on, and each picture is converted before the next is decoded: a decoder conceals damage
+    with earlier pictures and with old contents of freed memory.
     """
 
     def __init__(self, video: VideoIndex) -> None:

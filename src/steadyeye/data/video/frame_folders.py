@@ -38,7 +38,7 @@ def absentees(locate: Locate) -> Callable[[Iterable[Member]], Sequence[str]]:
 def list_frame_folders(root: Place) -> Mapping[str, Sequence[Place]]:
     """The folders of images at or below `root`, one a video, by name; each in its frames' order.
 
-    The last number in a file's name orders the frames. Raises `UsageError` where there is none.
+    The last number in a file's name orders the frames. Raises `UsageError` if there is none.
     """
     folders: dict[str, list[Place]] = {}
     folder = root.is_dir()
@@ -57,10 +57,10 @@ def list_frame_folders(root: Place) -> Mapping[str, Sequence[Place]]:
 
 
 def without_gaps(video: str, files: Sequence[Path]) -> Sequence[Path]:
-    """The frames of a video in the order of their numbers, of which each is one above the last.
+    """The frames of a video in the order of their consecutive numbers.
 
-    Else an offset would not be in native frames, and annotations by number would be of other
-    frames. Raises `UsageError` for a gap and for a number that occurs twice.
+    With gaps an offset would not be in native frames, and annotations by number would refer to
+    other frames. Raises `UsageError` for a gap and for a number that occurs twice.
     """
     ordered = sorted(files, key=_number)
     for before, after in pairwise(ordered):

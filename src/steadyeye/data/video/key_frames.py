@@ -1,11 +1,11 @@
-"""Which packets of a video a decoder can start at and give what decoding in order gives.
+"""The packets of a video at which a decoder can start with the same result as decoding in order.
 
 That a container marks a packet as a key frame proves nothing: pictures after an open group of
 pictures, a recovery point or an intra refresh may depend on what came before, and a decoder may
 remember parameter sets and messages of earlier packets. So each packet is read as far as the
 standard of its codec says what a decoder resets there: an IDR picture of H.264, a random access
 point of HEVC, a key frame of VP9 or AV1 that refreshes all references, any picture of codecs
-without prediction between pictures. What is not known to be proven here is decoded in order.
+without prediction between pictures. Other videos are decoded in order.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ SINGLE = INTRA | {"mjpeg"}
 
 
 def examiner(codec: str, extradata: bytes) -> Examiner:
-    """What examines the packets of a stream. Raises `UnprovenError` for codecs not known here."""
+    """The examiner of a stream's packets. Raises `UnprovenError` for other codecs."""
     if codec in INTRA:
         return Examiner(lambda _: True)
     if codec not in EXAMINERS:

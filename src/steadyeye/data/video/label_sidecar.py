@@ -6,8 +6,8 @@ JSON::
      "videos": {"bikes.mp4": {"cuts": [30, 76],
                               "labels": [{"first": 0, "last": 29, "labels": ["car"]}]}}}
 
-What is listed names what occurs: a model that has more classes may answer any of them. Where
-`classes` lists all that there can be, `"closed": true` beside it says so.
+The listed classes occur in the data, but a model with more classes may predict any of them. If
+`classes` lists all possible classes, add `"closed": true`.
 
 CSV, one range a line, several labels joined by `|`, `first` and `last` empty or left out for the
 whole video::
@@ -32,7 +32,7 @@ from steadyeye.data.video.video_names import absence_notes, check_names, find_na
 
 WHOLE = 2**62
 ALL = "*"
-"""What stands for every video."""
+"""The key for all videos."""
 COLUMNS = ("video", "labels", "label", "first", "last")
 
 
@@ -47,7 +47,7 @@ class Range:
 
 @dataclass(frozen=True)
 class VideoLabels:
-    """What the sidecar says of one video; `cuts`: the first frame of each scene but the first."""
+    """The sidecar's entry of one video; `cuts`: the first frame of each scene except the first."""
 
     ranges: tuple[Range, ...] = ()
     cuts: tuple[int, ...] = ()
@@ -87,7 +87,7 @@ class Sidecar:
         return frozenset(label for range_ in ranges for label in range_.labels)
 
     def of(self, video: str) -> VideoLabels:
-        """What is known of a video by a name of it (see `video_names`), or for all (`*`)."""
+        """The entry of a video by one of its names (see `video_names`), or that for all (`*`)."""
         return self.videos.get(find_name(video, self.videos) or ALL, VideoLabels())
 
     def labelled_videos(self, videos: Sequence[str]) -> list[str]:

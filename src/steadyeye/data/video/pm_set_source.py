@@ -21,7 +21,7 @@ ALL = "all"
 class Member:
     """One frame of one pm-set: frame `frame` of `video`, `offset` native frames from its anchor.
 
-    `accepted`: what a review made of it; None where all that is there was accepted.
+    `accepted`: the verdict of a review; None if all frames are accepted.
     """
 
     id: str
@@ -36,9 +36,9 @@ class Member:
 @source_in_short
 @dataclass(frozen=True)
 class FrameSets:
-    """A `Source` over members of pm-sets; `sample` turns a member into what is evaluated.
+    """A `Source` over members of pm-sets; `sample` makes the sample of a member.
 
-    `image_files`: the files that the image of a member is read from; None where there are none.
+    `image_files`: the files of a member's image; None if there are none.
     """
 
     name: str
@@ -146,7 +146,7 @@ def check_anchors(members: Iterable[Member], how: Drawing) -> None:
 def draw_notes(
     members: Iterable[Member], frames: Mapping[str, int], how: Drawing
 ) -> tuple[str, ...]:
-    """What a reader must know of drawn sets: how many, and how many are smaller than asked for.
+    """Notes on sampled sets: their number, and the number of sets smaller than requested.
 
     `frames`: video → its frames.
     """
@@ -181,7 +181,7 @@ def draw_notes(
 
 
 def set_notes(members: Iterable[Member]) -> tuple[str, ...]:
-    """What a reader must know of the sets: how many there are and how many have no neighbours."""
+    """Notes on the sets: their number, and the number without neighbours."""
     sizes: dict[str, int] = {}
     for member in members:
         sizes[member.group] = sizes.get(member.group, 0) + (member.offset != 0)

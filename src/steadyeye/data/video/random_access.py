@@ -14,11 +14,11 @@ class UnprovenError(Exception):
 
 @dataclass(frozen=True)
 class Examiner:
-    """What is asked about the packets of a stream, one after the other.
+    """Examines the packets of a stream, one after the other.
 
-    `starts`: whether a decoder can start at a packet; raises `UnprovenError` where the whole stream
-    has to be decoded in order. `reorder`: how many pictures a decoder knows to hold back until they
-    are shown; it has to guess in a stream that needs more.
+    `starts`: whether a decoder can start at a packet; raises `UnprovenError` if the whole stream
+    must be decoded in order. `reorder`: the number of pictures that a decoder is told to hold back;
+    in a stream that needs more it has to guess.
     """
 
     starts: Callable[[bytes], bool]
@@ -95,7 +95,10 @@ class _H264:
 
 
 def h264(extradata: bytes) -> Examiner:
-    """What examines H.264. Raises `UnprovenError` for what a decoder has to guess or remember."""
+    """The examiner of H.264.
+
+    Raises `UnprovenError` for streams in which a decoder must guess or remember.
+    """
     length, sets = avc_sets(extradata)
     known = {_sequence(Bits(payload(unit, 1))) for unit in sets if unit[0] & 31 == 7}
     if len(known) != 1:
@@ -247,7 +250,7 @@ class _Hevc:
 
 
 def hevc(extradata: bytes) -> Examiner:
-    """What examines HEVC. Raises `UnprovenError` for pictures that are decoded and not shown."""
+    """The examiner of HEVC. Raises `UnprovenError` for pictures that are decoded and not shown."""
     length, sets = hevc_sets(extradata)
     for unit in sets:
         if unit[0] >> 1 & 63 == 34:

@@ -25,9 +25,9 @@ CHOICES = ("sidecar", "detect")
 
 
 def cut(choice: str, labels: VideoLabels, find: Callable[[], tuple[int, ...]]) -> VideoLabels:
-    """What is known of a video, with the cuts that `find` finds where "detect" is chosen.
+    """The labels of a video, with the cuts of `find` if "detect" is chosen.
 
-    Cuts that are named stay as they are. Raises `UsageError` for another choice.
+    Given cuts are unchanged. Raises `UsageError` for another choice.
     """
     if choice not in CHOICES:
         raise unknown("value of cuts", choice, CHOICES)
@@ -39,7 +39,7 @@ UNNAMED = "no scene cuts named"
 
 
 def notes(choice: str, videos: Mapping[str, VideoLabels]) -> tuple[str, ...]:
-    """What a reader must know of the cuts: how many were found, or that none are known."""
+    """Notes on the cuts: their number, or that none are known."""
     if choice == "detect":
         count = sum(len(labels.cuts) for labels in videos.values())
         return (f"{number_of(count, 'scene cut')} named or found",)
@@ -53,7 +53,7 @@ def notes(choice: str, videos: Mapping[str, VideoLabels]) -> tuple[str, ...]:
 
 
 def marks(choice: str, videos: Mapping[str, VideoLabels]) -> list[str]:
-    """What the fingerprint of a source must know of cuts that no sidecar names."""
+    """The part of a source's fingerprint for cuts that are not from a sidecar."""
     return [f"{name} {labels.cuts}" for name, labels in videos.items() if choice == "detect"]
 
 

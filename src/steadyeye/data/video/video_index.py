@@ -1,6 +1,6 @@
-"""Which frames a video has, and where a decoder can start to reach them.
+"""The frames of a video, and the packets at which a decoder can start.
 
-Read from its packets where what they say is proven, by decoding it once otherwise.
+Read from its packets if these are proven, otherwise by decoding it once.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ CONTAINERS = (
     "apng,asf,av1,avi,avs,cavsvideo,dirac,dv,flv,gif,gxf,h261,h263,h264,hevc,ivf,live_flv,m4v,"
     "matroska,mjpeg,mov,mpeg,mpegts,mpegvideo,mxf,nsv,nut,obu,ogg,rm,vc1,vvc,wtv,yuv4mpegpipe"
 )
-"""FFmpeg's names of the containers that are read: those that hold their pictures themselves.
+"""FFmpeg's names of the supported containers, which contain their pictures themselves.
 
 Playlists (HLS, DASH, concat) would open every video that they name, wherever it lies.
 """
@@ -47,11 +47,11 @@ TIMED = frozenset({"mov", "matroska", "mpegts", "flv"})
 
 @dataclass
 class Packets:
-    """What the packets of a stream say.
+    """The information in the packets of a stream.
 
-    `times`: presentation times of the packets of frames, None where it is not said; `starts`:
-    presentation and decoding times of where a decoder can start; `last`: the latest decoding time;
-    `count`: all packets with or without content; `unproven`: why starts prove nothing.
+    `times`: presentation times of the packets of frames, None if missing; `starts`: presentation
+    and decoding times of packets at which a decoder can start; `last`: the latest decoding time;
+    `count`: number of packets with or without content; `unproven`: why the starts are not proven.
     """
 
     times: list[int | None]
@@ -63,7 +63,7 @@ class Packets:
 
 
 def read_packets(container: Any, stream: Any) -> Packets:
-    """What the packets of a stream say, read without decoding them."""
+    """The packets of a stream, read without decoding."""
     packets = Packets([], [])
     context = stream.codec_context
     check: Examiner | None = None
@@ -111,7 +111,7 @@ def _examine(packets: Packets, check: Examiner, packet: Any) -> None:
 
 
 def disorder(packets: Packets) -> str:
-    """Why the times of the packets are not those of the frames; empty where they are."""
+    """Why the times of the packets are not those of the frames; empty if they are."""
     times = [pts for pts in packets.times if pts is not None]
     if len(set(times)) < len(packets.times):
         return "frames share their times or lack them"
@@ -127,11 +127,10 @@ def disorder(packets: Packets) -> str:
 
 @dataclass(frozen=True)
 class Display:
-    """What a player does to the pictures of a stream, which are read as they are coded.
+    """How a player would change the pictures of a stream, which are read as coded.
 
     `interlaced`: their lines show two moments in turn. `aspect`: width of a pixel over its height.
-    `hd_untagged`: they are in HD, which players take for BT.709 where the matrix of the colours is
-    not stated, as here.
+    `hd_untagged`: they are in HD without a stated colour matrix, which players take as BT.709.
     """
 
     interlaced: bool = False
@@ -146,9 +145,9 @@ class VideoIndex:
     `pts`: (frames,) presentation time of each frame in `time_base` seconds. `key_pts`, `key_dts`:
     presentation and decoding time of the packets a decoder can start at, proven by
     `steadyeye.data.video.key_frames`. `in_order`: why the video is decoded in order from its start;
-    empty where it need not be. Its frames are then those that decoding yielded, and `lost` packets
-    failed to decode. `fps`: frames a second. `others`: video streams of the file that are not read.
-    `display`: what players do to its pictures.
+    empty if it is not. Its frames are then those of decoding, and `lost` packets failed to decode.
+    `fps`: frames per second. `others`: number of video streams that are not read. `display`: how
+    players change its pictures.
     """
 
     path: Place
@@ -167,7 +166,7 @@ class VideoIndex:
 
     @cached_property
     def digest(self) -> str:
-        """What the file holds, asked for once: of an object, what its store says of it."""
+        """A digest of the file, computed once; for an object, its version in the store."""
         if isinstance(self.path, Remote):
             return f"{self.path} {self.path.version()}"
         with self.path.open("rb") as file:
@@ -178,7 +177,7 @@ class VideoIndex:
         return float((self.pts[number] - self.pts[0]) * self.time_base)
 
     def key(self, number: int) -> str:
-        """What names frame `number` by content. Raises `SampleError` for a file that went away."""
+        """A key of frame `number` by content. Raises `SampleError` if the file is gone."""
         try:
             # "picture", as frames were read without a proof of their key frames, and not upright;
             # "first", as the stream that FFmpeg prefers was read
@@ -189,7 +188,7 @@ class VideoIndex:
 
 
 def open_video(path: Place, **options: str) -> Any:
-    """A file as PyAV opens it, or an object of a store, which is read a piece at a time.
+    """A file opened by PyAV, or an object of a store, which is read in pieces.
 
     Words in it (titles, names of encoders) may be of any encoding. `options`: FFmpeg's own. Raises
     `av.ArgumentError` for a container that is none of `CONTAINERS`.
@@ -215,7 +214,7 @@ def picture_stream(container: Any) -> Any:
 
 
 def decode_in_order(container: Any, stream: Any) -> Iterator[Any]:
-    """What decoding in order yields: each frame, and None for each packet that fails to decode."""
+    """Decodes in order: yields each frame, and None for each packet that fails."""
     packets = container.demux(stream)
     while True:
         try:
@@ -247,7 +246,7 @@ def index(path: Place) -> VideoIndex:
 
 @lru_cache(maxsize=1024)
 def _index_of_version(path: Place, *stamp: int) -> VideoIndex:
-    """The index of a local file, made once a process for as long as the file stays as it is."""
+    """The index of a local file, made once per process while the file is unchanged."""
     del stamp
     return _index(path)
 
@@ -276,7 +275,7 @@ def _index(path: Place) -> VideoIndex:
 
 
 def _read_display(stream: Any, decoded: Display) -> Display:
-    """`decoded`: what the frames told, of a video that was decoded."""
+    """`decoded`: the information of the frames of a decoded video."""
     context = stream.codec_context
     order = getattr(context, "field_order", 0)  # PyAV 16 does not say it of undecoded streams
     return Display(
@@ -367,10 +366,10 @@ def _count_faults(times: list[int | None]) -> tuple[bool, int]:
 
 
 def _complete(times: list[int | None], step: float) -> NDArray[np.int64]:
-    """The times of frames in their order, of which some are missing.
+    """The times of frames in order, with missing ones filled in.
 
-    Those lie evenly between the next that are known. A clock that starts again, as where recordings
-    were joined, goes on. `step`: from a frame to the next where nothing else tells.
+    Missing times are interpolated evenly. A clock that restarts, as in joined recordings,
+    continues. `step`: the time between frames if nothing else is known.
     """
     known = [number for number, time in enumerate(times) if time is not None] or [0]
     values = [times[number] or 0 for number in known]

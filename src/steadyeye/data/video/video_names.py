@@ -20,7 +20,7 @@ def names_of(video: str) -> tuple[str, ...]:
 
 
 def find_name(video: str, written: Collection[str]) -> str | None:
-    """The written name that a video goes by; None where none is."""
+    """The name of a video in a file of labels; None if there is none."""
     return next((name for name in names_of(video) if name in written), None)
 
 

@@ -1,4 +1,4 @@
-"""What a reader must know of videos, for the notes of a source."""
+"""Notes on videos, for the notes of a source."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sized
@@ -43,7 +43,7 @@ def video_notes(videos: Mapping[str, VideoIndex]) -> tuple[str, ...]:
 
 
 def _display_notes(videos: Mapping[str, VideoIndex]) -> Iterator[str]:
-    """In what the pictures that are read differ from those that a player shows."""
+    """Notes on differences between the decoded pictures and those of a player."""
     interlaced = [name for name, video in videos.items() if video.display.interlaced]
     if interlaced:
         yield (

@@ -27,11 +27,11 @@ MEASURES = (*PAIR, B_FRAME)
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """The labelled neighbours of anchors that are right, n of them.
+    """The n labelled neighbours of right anchors.
 
     `rows`: (n,) rows of the table; `anchors`: (n,) those of their anchors. `broken`: (n,) bool,
-    True: wrong. `clusters`: (n,) the video of each, or its pm-set where there are fewer than ten
-    videos; `within` then says that the numbers hold for these videos only.
+    True: wrong. `clusters`: (n,) the video of each, or its pm-set with fewer than ten videos;
+    `within` then says that the numbers hold for these videos only.
     """
 
     rows: NDArray[np.intp]
@@ -53,12 +53,12 @@ class Outcomes:
 
     @property
     def unit(self) -> str:
-        """What the intervals are over."""
+        """The unit of the intervals."""
         return "sets" if self.within else "videos"
 
     @property
     def over(self) -> str:
-        """What the intervals are over, and how many of them."""
+        """The units of the intervals, with their number."""
         return f"{len(np.unique(self.clusters)):,} {self.unit}"
 
 
@@ -73,9 +73,9 @@ def outcomes(predictions: Predictions) -> Outcomes:
 
 
 def clusters_of(predictions: Predictions, rows: NDArray[np.intp]) -> tuple[NDArray[np.str_], str]:
-    """(n,) the video of each row, or its pm-set where there are fewer than ten videos.
+    """(n,) the video of each row, or its pm-set with fewer than ten videos.
 
-    And, in the second case, the words that tell within how many videos it holds.
+    And, in the second case, words on the number of videos within which the result holds.
     """
     videos = np.asarray(predictions.tags.get("video", predictions.groups)[rows], dtype=np.str_)
     several = len(np.unique(videos))
@@ -147,12 +147,12 @@ class Odds:
 
 @dataclass(frozen=True)
 class Effect:
-    """How a measure goes with breaking, over n neighbours of which `broken` broke.
+    """The relation of a measure to breaking, over n neighbours of which `broken` broke.
 
     `deviation`: one standard deviation of it. `gap`: mean of the broken minus that of the kept, in
     standard deviations. `alone`, `joint`: odds ratio of breaking a standard deviation more, by
     itself and with the other measures held. `p`: of `alone`, adjusted by Holm over the measures of
-    the model; NaN where there is no fit, and then `note` says why.
+    the model; NaN without a fit, for which `note` gives the reason.
     """
 
     measure: Measure
@@ -178,7 +178,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Effects:
-    """The effects of all measures; `joint`: what is in the joint model, or why there is none."""
+    """The effects of all measures; `joint`: the joint model's measures, or why there is none."""
 
     measures: tuple[Effect, ...]
     joint: str
@@ -283,8 +283,9 @@ def _select_joint(
 ) -> tuple[list[int], NDArray[np.bool_]]:
     """The columns of the joint model, and (n,) bool the neighbours of which all of them are known.
 
-    As they are listed, not as they fit: choosing by the outcome would spoil the intervals. Each
-    has to leave enough broken and kept neighbours for all, among which every one varies.
+    In the order of the list, not of the fit: a choice by the outcome would invalidate the
+    intervals. Each has to leave enough broken and kept neighbours for all, among which every one
+    varies.
     """
     fitted: list[int] = []
     every = np.ones(len(neighbours), dtype=np.bool_)

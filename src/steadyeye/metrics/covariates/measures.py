@@ -1,4 +1,4 @@
-"""The measures by name: what they are called in words and in which unit."""
+"""The measures by name, with their words and units."""
 
 from dataclasses import dataclass
 from math import exp

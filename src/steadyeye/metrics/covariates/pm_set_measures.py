@@ -1,4 +1,4 @@
-"""What is measured of the frames of a pm-set: pixels, motion and the main object."""
+"""The measurements of the frames of a pm-set: pixels, motion and the main object."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ def luma(image: Image) -> Luma:
 
 
 def frame(grey: Luma) -> dict[str, float]:
-    """What is measured of a frame on its own.
+    """The measurements of a single frame.
 
     `brightness`: mean luma, 0…255. `contrast`: its standard deviation, grey values. `sharpness`:
     variance of its Laplacian (4 neighbours, edges mirrored), squared grey values; it depends on
@@ -57,7 +57,7 @@ def distances(anchor: Image, neighbour: Image) -> dict[str, float]:
 
 
 def changes(anchor: dict[str, float], neighbour: dict[str, float]) -> dict[str, float]:
-    """How what was measured of a frame differs from its anchor's; above 0: the frame has more.
+    """The measurements of a frame relative to its anchor; above 0: the frame has more.
 
     `brightness_change`: grey values. `contrast_change`, `sharpness_change`: natural logarithm of
     the ratio, each at least the noise of rounding.
@@ -76,7 +76,7 @@ def _log_ratio(before: float, after: float, floor: float) -> float:
 
 
 def reduce_luma(grey: Luma) -> Luma:
-    """The luma with its longer side at most 320 pixels, every pixel the mean of what it covers."""
+    """The luma with its longer side at most 320 pixels, by area averaging."""
     height, width = grey.shape
     scale = SIDE / max(height, width)
     if scale >= 1:
@@ -106,7 +106,7 @@ def motion(anchor: Luma, neighbour: Luma) -> float:
 
 
 def box_changes(anchor: Boxes | None, frame: Boxes | None, diagonal: float) -> dict[str, float]:
-    """How the largest box of the anchor is changed in another frame.
+    """The change of the anchor's largest box in another frame.
 
     It is followed to the box of its class that overlaps it most (IoU; where none overlaps, the one
     with the nearest centre). `box_area_change`: natural logarithm of the ratio of areas, above 0:
@@ -148,7 +148,7 @@ def _overlap(box: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[n
 
 @dataclass(frozen=True)
 class MeasuredFrame:
-    """What was measured of one frame. `error`: why something was not, or ''."""
+    """The measurements of one frame. `error`: why a measurement is missing, or ''."""
 
     id: str
     values: dict[str, float] = field(default_factory=dict)
@@ -164,10 +164,10 @@ class _Frame:
 
 
 def measure_set(samples: Iterable[Sample]) -> list[MeasuredFrame]:
-    """What is measured of each frame of a pm-set, the anchor being the first.
+    """The measurements of each frame of a pm-set, the anchor first.
 
-    A frame that cannot be decoded has no values; where the anchor cannot, or has another size, a
-    frame is measured on its own only. Either way the reason is told.
+    A frame that cannot be decoded has no values; if the anchor cannot, or has another size, a frame
+    has only its own measurements. Either way `error` gives the reason.
     """
     rows: list[MeasuredFrame] = []
     anchor: _Frame | None = None

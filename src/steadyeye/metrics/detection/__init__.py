@@ -1,1 +1,1 @@
-"""What metrics of detectors share: matching boxes to ground truth, average precision."""
+"""Shared code of detector metrics: matching boxes to ground truth, average precision."""

@@ -114,7 +114,7 @@ def _places(ious: Sequence[float]) -> NDArray[np.intp]:
 
 
 def _times(matched: Matched, weight: ArrayLike | None) -> Ints:
-    """(images + 1,) how often each image counts, and what is ignored: never."""
+    """(images + 1,) the weight of each image, and 0 for ignored detections."""
     times = np.zeros(matched.groups.images + 1, dtype=np.int64)
     if weight is None:
         times[:-1] = 1
@@ -126,7 +126,7 @@ def _times(matched: Matched, weight: ArrayLike | None) -> Ints:
 
 
 _EVENTS: WeakKeyDictionary[Matched, dict[bytes, Any]] = WeakKeyDictionary()
-"""What `_rank` returned of whole sets, since a resample only weighs it."""
+"""Cache of `_rank` for whole sets, because a resample only changes the weights."""
 
 
 def _rank_set(matched: Matched, bits: Flags) -> Any:
@@ -138,7 +138,7 @@ def _rank_set(matched: Matched, bits: Flags) -> Any:
 
 
 def _rank_classes(matched: Matched, bits: Flags) -> Any:
-    """What `_rank` returns of all categories, and what `_sets` reads of it, piece by piece.
+    """The output of `_rank` for all categories, and the input of `_sets`, piece by piece.
 
     Of each category in a piece its number, its first event and the first after it, and the same of
     its detections.
@@ -358,7 +358,7 @@ def _add_block(block: Any, size: int, bits: Flags, positives: int, sums: Any) ->
 
 @njit(nogil=True, cache=True)
 def _find_recall(right: int, reached: int, positives: int) -> tuple[int, int]:
-    """The last of `RECALLS` that so many reach, from `reached` on, and how many reach the next."""
+    """The last of `RECALLS` that a count reaches, from `reached` on, and the count for the next."""
     while reached < len(RECALLS) - 1 and RECALLS[reached + 1] <= right / positives:
         reached += 1
     if reached == len(RECALLS) - 1:

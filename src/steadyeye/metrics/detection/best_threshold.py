@@ -1,6 +1,6 @@
 """The score threshold at which F1 is highest, chosen on the images that it is judged on.
 
-What is chosen looks better than it is. In every replicate of a bootstrap (exponential weights of
+A chosen threshold has an optimistic F1. In every replicate of a bootstrap (exponential weights of
 videos, or of images where each is its own) the threshold is therefore chosen anew, and one further
 video that nobody has seen is added in which nothing is right, or all, as in
 `steadyeye.core.stats.bounded_means`. How much better a chosen threshold looks is the mean over
@@ -99,7 +99,7 @@ class BestThreshold:
 
 
 def find_best(every: Ranked) -> BestThreshold:
-    """The threshold with what a bootstrap says of it; `every` has an object."""
+    """The threshold with its bootstrap results; `every` has an object."""
     by_image = np.ones((1, len(every.videos)))
     own = choose(every, by_image)
     end = int(own.end[0])
@@ -141,9 +141,9 @@ def _replicate(every: Ranked) -> tuple[Choices, Floats]:
 def _bound_ratio(
     ratio: Ratio, some: Ranked, own: Choices, replicates: Choices, unseen: Floats
 ) -> Interval:
-    """A ratio of what was chosen, with ends that hold whatever a further video is like.
+    """A ratio at the chosen threshold, with ends that hold for any further video.
 
-    That is as large as the video of a trial drawn at random.
+    Its size is that of the video of a random trial.
     """
     wins, totals = ratio(own.counts)
     sizes = np.bincount(number_clusters(some.videos), ratio(count_by_image(some))[1])

@@ -134,7 +134,7 @@ def _average(
 def _remember(
     matches: Mapping[tuple[str, int], Matched], thresholds: Sequence[float]
 ) -> Callable[[Weights], Mapping[tuple[str, int], NDArray[np.float64]]]:
-    """AP of each class at every operator and level, once for each weighting that is asked for."""
+    """AP of each class at every operator and level, cached for each weighting."""
     known: dict[bytes, dict[tuple[str, int], NDArray[np.float64]]] = {}
 
     def evaluate(weight: Weights) -> Mapping[tuple[str, int], NDArray[np.float64]]:
@@ -156,7 +156,7 @@ def _remember(
 
 
 def retain(part: Spread, clean: Spread, n: int) -> Interval:
-    """What is left of mAP, `part` ÷ `clean`, both of the same images; None where `clean` is 0.
+    """The retained share of mAP, `part` ÷ `clean`, both of the same images; None if `clean` is 0.
 
     The interval is that of the ratio, linearised: how far it moves with a video is
     (moves of the part − ratio · moves of the clean) ÷ clean.
@@ -280,9 +280,9 @@ class ObjectProfiles:
 
 
 def profile_objects(predictions: Predictions, objects: str, score: float) -> ObjectProfiles | None:
-    """Every true object at every level, of the images that were predicted at all of them.
+    """Every true object at every level, in images with predictions at all levels.
 
-    `objects`: "found", those found at level 0, or "all". None where there is none of them. Raises
+    `objects`: "found", those found at level 0, or "all". None if there are none. Raises
     `UsageError` for another text.
     """
     if objects not in ("found", "all"):

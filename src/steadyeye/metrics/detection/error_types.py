@@ -1,4 +1,4 @@
-"""Why a box was lost: the kinds of errors of a detector on frames, and what each kind costs.
+"""The kinds of errors of a detector on frames, and the cost of each kind.
 
 Bolya et al., "TIDE: A General Toolbox for Identifying Object Detection Errors", ECCV 2020,
 Section 2.2: foreground begins at IoU 0.5, background ends at 0.1. What the paper leaves open, which
@@ -29,7 +29,7 @@ IOU = (FOREGROUND,)
 
 @dataclass(frozen=True, eq=False)
 class Errors:
-    """What detections are, n of them, and which of m objects nothing found.
+    """The verdicts on n detections, and which of m objects were missed.
 
     `kind`: (n,) an index into `KINDS`, or −1 for a true positive and −2 for what lies on a crowd.
     `target`: (n,) the row of the object that a classification or localization error was meant for,
@@ -125,7 +125,7 @@ def _rows(image: NDArray[np.int64], images: int) -> Iterator[NDArray[np.intp]]:
 
 @dataclass(frozen=True, eq=False)
 class _Judged:
-    """Objects that count, and detections with what became of each: (n,) `hit`, `ignored`."""
+    """Objects that count, and the verdicts on detections: (n,) `hit`, `ignored`."""
 
     truth: BoxTable
     detections: BoxTable
@@ -173,7 +173,7 @@ def gains(images: Frames) -> tuple[Result, ...]:
 
 
 def _in_its_classes(before: Matched, fixed: Matched) -> Table:
-    """AP of what was put right over the classes that were there, 0 for one that has none left."""
+    """AP of corrected detections over the original classes, 0 for one without remaining objects."""
 
     def table(_: Matched, weight: NDArray[np.int64] | None) -> NDArray[np.float64]:
         has_objects = ~np.isnan(dataset_ap(before, IOU, weight))
@@ -183,7 +183,7 @@ def _in_its_classes(before: Matched, fixed: Matched) -> Table:
 
 
 def _fix_errors(truth: BoxTable, judged: _Judged, kinds: Errors, kind: int) -> _Judged:
-    """What is judged with one kind of error put right."""
+    """The judged boxes with one kind of error corrected."""
     if KINDS[kind] == "missed":
         return replace(judged, truth=take(truth, np.flatnonzero(~truth.crowd & ~kinds.missed)))
     fixable = _select_most_confident(judged.detections, kinds) & (kinds.kind == kind)

@@ -35,7 +35,7 @@ SLACK = 1e-6
 """A share that equals a threshold is not below it, whatever the rounding of its sum."""
 
 Known = Mapping[int, Interval]
-"""Level → what is left of the quantity at level 0 there; in a search without ends."""
+"""Level → retained share of the quantity at level 0; in a search without interval."""
 
 
 @dataclass(frozen=True)
@@ -80,9 +80,9 @@ def _measure_map(
 def _share_found(
     predictions: Predictions, hits: NDArray[np.bool_], rows: NDArray[np.intp]
 ) -> float:
-    """The share found in `rows`, of the same images, of the objects that are found at level 0.
+    """The share of the objects found at level 0 that are found in `rows`, of the same images.
 
-    Without those that an operator moved out of the image; NaN where none is left.
+    Without objects that an operator moved out of the image; NaN without objects.
     """
     assert predictions.boxes is not None, "a metric of boxes needs the column"
     first = hits[_objects_of(predictions, _rows_at(predictions, "", 0))]
@@ -207,7 +207,7 @@ def _points(
 def _build_empty(
     name: str, thresholds: Sequence[float], why: str, notes: tuple[str, ...] = ()
 ) -> Result:
-    """The result where there is nothing at level 0 that could be lost."""
+    """The result without objects at level 0."""
     _read_limits(thresholds)
     return Result(name, None, None, None, 0, why, notes, unit="level")
 

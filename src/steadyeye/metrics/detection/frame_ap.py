@@ -36,7 +36,7 @@ from steadyeye.metrics.detection.positives import find_presence
 
 Table = Callable[[Matched, NDArray[np.int64] | None], NDArray[np.float64]]
 """`(matched, weight) -> (ious, classes)`, each image counting `weight` times; NaN for classes
-without an object. What is measured is its mean."""
+without an object. The metric is its mean."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class Frames:
     area: Range = ALL
 
     def match_detections(self) -> Matched:
-        """The detections matched to what is there, once for all thresholds."""
+        """The detections matched to true boxes, once for all thresholds."""
         matches = match(self.truth, self.detections, len(self.rows), self.classes, self.area)
         if self.outside is None:
             return matches
@@ -89,8 +89,8 @@ def limit_frames(images: Frames, size: str, detections: int) -> Frames:
     """The images with the objects of a size alone, and so many detections an image and class.
 
     `size`: COCO's "all", "small" (up to 32² square pixels), "medium" (up to 96²) or "large".
-    `detections`: the most confident, at most 100. Objects of other sizes, and what is detected on
-    them or is of another size itself, count neither way. Raises `UsageError` for other values.
+    `detections`: the most confident, at most 100. Objects of other sizes, detections on them, and
+    unmatched detections of other sizes are ignored. Raises `UsageError` for other values.
     """
     if size not in AREAS:
         raise unknown("size of objects", size, tuple(AREAS))
@@ -123,10 +123,10 @@ def frames_without_ood(predictions: Predictions, rows: NDArray[np.intp]) -> Fram
 def outside(predictions: Predictions, truth: BoxTable) -> NDArray[np.bool_]:
     """(n,) the true boxes of objects outside the classes of the data or of the model.
 
-    Of the model are the classes that one of its own maps to, without those below them in a
-    hierarchy: AP takes a box for found by its own class alone, so that for a detector of persons a
-    woman is a box that it can never find, and "person" on her no mistake to count. What a mistake
-    is on is asked otherwise, of `explain.mining.causes.find_known_classes`.
+    The model's classes are those to which one of its own maps, without their descendants: AP
+    matches a box only with its own class, so a detector of persons can never find a woman, and
+    "person" on her is no mistake. The causes of mistakes use
+    `explain.mining.causes.find_known_classes` instead.
     """
     reached = np.ones(len(predictions.classes), dtype=np.bool_)
     if predictions.model_to_data_class is not None:
@@ -135,9 +135,9 @@ def outside(predictions: Predictions, truth: BoxTable) -> NDArray[np.bool_]:
 
 
 def select_counted_rows(predictions: Predictions) -> NDArray[np.intp]:
-    """The rows that plain numbers are of: anchors where there are pm-sets, all that there are else.
+    """The rows that count for plain metrics: anchors if there are pm-sets, otherwise all.
 
-    Without those that were not predicted.
+    Without rows that were not predicted.
     """
     rows = predictions.valid
     if "offset" in predictions.tags:
@@ -216,9 +216,9 @@ def spread_of(
 
 
 def result(name: str, images: Frames, table: Table, notes: tuple[str, ...] = ()) -> Result:
-    """A mean over classes with its interval (`class_means`), and on how much a class stands.
+    """A mean over classes with its interval (`class_means`), and the images per class.
 
-    Matched once; what is counted anew only weighs images. Value None without objects.
+    Matched once; resamples only weigh images. Value None without objects.
     """
     moves = spread_of(images.match_detections(), table, images.videos)
     own = mean_of_classes(moves, len(images.rows))
@@ -227,7 +227,7 @@ def result(name: str, images: Frames, table: Table, notes: tuple[str, ...] = ())
 
 
 def statistic(images: Frames, table: Table) -> Statistic:
-    """What models are compared by on a measure of images."""
+    """The statistic by which models are compared on a measure of images."""
     matched = images.match_detections()
 
     def resample_images(weights: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -293,12 +293,12 @@ def by_class(name: str, measures: ClassMeasures, classes: Sequence[str]) -> Resu
 
 
 def relative_drop(own: Interval, other: Interval) -> Result:
-    """How much lower a mean is than on a reference set, as a share of it: 1 − own ÷ other.
+    """The relative drop of a mean from a reference set: 1 − own ÷ other.
 
     `other`: that of the reference set. Below 0 where it is higher. The two sets share no image; the
     interval is recovered from those of the two (Donner and Zou, "Closed-form confidence intervals
-    for functions of the normal mean and standard deviation", 2012, Equation 9). Value None where
-    either has no value or the reference is at 0; no lower end where the reference may be at 0.
+    for functions of the normal mean and standard deviation", 2012, Equation 9). Value None if
+    either has no value or the reference is 0; no lower end if the reference may be 0.
     """
     n = own.n
     if own.value is None or not other.value:

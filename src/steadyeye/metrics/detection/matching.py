@@ -50,7 +50,7 @@ EVERY = np.uint16((1 << len(IOUS)) - 1)
 
 @dataclass(frozen=True, eq=False)
 class Matched:
-    """What became of each detection, in the order of `groups.row`.
+    """The verdict on each detection, in the order of `groups.row`.
 
     `hit`: (m,) uint16, bit i set where it is a true positive at `IOUS[i]`.
     `ignored`: (m,) uint16, bit i set where it is neither true nor false: matched to a crowd or to
@@ -142,10 +142,10 @@ def _rank_flags(by_group: tuple[Flags, Flags], members: Rows) -> tuple[Flags, Fl
 
 
 def ignore_detections_on(matched: Matched, detections: BoxTable, outside: BoxTable) -> Matched:
-    """The same with detections ignored that were matched to nothing and lie on objects `outside`.
+    """The matches, with unmatched detections on objects `outside` ignored.
 
-    At each threshold, those that overlap one of them by as much, whatever the labels; one object
-    excuses any number of detections. `detections`: those that were matched.
+    At each threshold these are detections that overlap such an object by the threshold, for any
+    labels; one object may cover several detections. `detections`: those that were matched.
     """
     groups = matched.groups
     order = np.argsort(outside.image, kind="stable")
@@ -186,10 +186,10 @@ def _ignored_last(ignored: Mask, first: Rows) -> tuple[Rows, Rows]:
 # which made this six times slower
 @njit(nogil=True, cache=True)
 def _assign_objects(objects: Any, detections: Any, ranks: Any, flags: Any) -> None:
-    """Notes at which thresholds each detection takes an object that counts, and any, in `flags`.
+    """Writes to `flags` the thresholds at which each detection takes a counted object, and any.
 
-    `objects`, `detections`: boxes by group, and where those of each group begin; `ranks`: what
-    `_ignored_last` returned.
+    `objects`, `detections`: boxes by group, and the first of each group; `ranks`: of
+    `_ignored_last`.
     """
     (corners, crowd, truth_first), (boxes, first) = objects, detections
     (order, positives), (right, matched) = ranks, flags
@@ -230,7 +230,7 @@ def _assign_objects(objects: Any, detections: Any, ranks: Any, flags: Any) -> No
 
 @njit(nogil=True, cache=True)
 def _flag_covered(detections: Any, image: Rows, objects: Any) -> Flags:
-    """Thresholds at which each detection overlaps an object of its image by as much.
+    """The thresholds that each detection's overlap with an object of its image reaches.
 
     `detections`: boxes, and the rows of those that are looked at.
     """

@@ -2,9 +2,9 @@
 
 Detections of a score or more count, at most 100 an image and class, matched as for AP
 (`steadyeye.metrics.detection.matching`): a detection below a threshold never takes an object from
-one above it. What lies on a crowd or on an ignored object is neither right nor wrong. Classes are
-pooled (micro averages), those without an object too: what is detected of them is a false positive,
-while COCO leaves such classes out of its means.
+one above it. A detection on a crowd or on an ignored object is neither right nor wrong. Classes are
+pooled (micro averages), also those without an object: their detections are false positives, while
+COCO leaves such classes out of its means.
 
 F1: van Rijsbergen, "Information Retrieval", 1979.
 """
@@ -28,7 +28,7 @@ from steadyeye.metrics.detection.frame_ap import Frames, frames, ious, select_co
 from steadyeye.metrics.detection.matching import IOUS
 
 SCORE = 0.5
-"""The threshold where none is given."""
+"""The default threshold."""
 
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
@@ -122,7 +122,7 @@ def rank_detections(images: Frames, iou: float) -> Ranked:
 
 
 def rank_predictions(predictions: Predictions, iou: float) -> Ranked:
-    """The detections of the images that count, those that `map` is of."""
+    """The detections of the images that count, as for `map`."""
     return rank_detections(frames(predictions, select_counted_rows(predictions)), iou)
 
 
@@ -141,7 +141,7 @@ def count_by_image(detections: Ranked) -> DetectionCounts:
 
 
 def check_score(score: float) -> None:
-    """Raises `UsageError` for what is no number."""
+    """Raises `UsageError` for a score that is no number."""
     if isinstance(score, bool | str) or not isfinite(score):
         raise UsageError(f"score={score!r}: give a number, such as {SCORE:g}")
 
@@ -150,8 +150,8 @@ def measure(predictions: Predictions, ratio: Ratio, score: float, iou: float) ->
     """A ratio of the detections of a score or more, its interval clustered by video or image.
 
     `cells`: of each class with a detection or an object that counts in it. n detections for
-    precision, objects for recall; images for F1, whose classes have objects. Value None where
-    there is nothing to count, and the method says what.
+    precision, objects for recall; images for F1, whose classes have objects. Value None without
+    anything to count; the method says what is missing.
     """
     check_score(score)
     every = rank_predictions(predictions, iou)
@@ -225,7 +225,7 @@ def note_absent(some: Ranked) -> tuple[str, ...]:
 
 
 def statistic(predictions: Predictions, ratio: Ratio, score: float, iou: float) -> Statistic:
-    """What models are compared by on a ratio at one score."""
+    """The statistic by which models are compared on a ratio at one score."""
     check_score(score)
     some = rank_predictions(predictions, iou).select_from(score)
     parts = ratio(count_by_image(some))

@@ -12,7 +12,7 @@ from steadyeye.metrics.detection.matching import IOUS, PIECE, Flags, Matched
 
 
 def sum_positives(matched: Matched, times: Ints) -> Ints:
-    """(classes,) objects to be found, an image counted so many times."""
+    """(classes,) number of objects, with images weighted."""
     out = np.zeros(matched.groups.classes, dtype=np.int64)
     columns = list_positives(matched)
     for part in split_entries(len(columns[0])):
@@ -22,7 +22,7 @@ def sum_positives(matched: Matched, times: Ints) -> Ints:
 
 
 _POSITIVES: WeakKeyDictionary[Matched, tuple[Rows, Rows, Rows]] = WeakKeyDictionary()
-"""What `list_positives` returned: of most groups there are detections alone."""
+"""Cache of `list_positives`; most groups have detections only."""
 
 
 def list_positives(matched: Matched) -> tuple[Rows, Rows, Rows]:
@@ -65,7 +65,7 @@ def _add_products(values: Rows, image: Rows, label: Rows, times: Ints, out: Ints
 
 
 _HITS: WeakKeyDictionary[Matched, dict[int, tuple[Flags, Rows, Rows]]] = WeakKeyDictionary()
-"""What `find_hits` returned, since a resample only weighs it."""
+"""Cache of `find_hits`, because a resample only weighs it."""
 
 
 def find_hits(matched: Matched, most: int) -> tuple[Flags, Rows, Rows]:
@@ -106,7 +106,7 @@ def _count_hits(hit: Flags, first: Rows, most: int, bits: int) -> Flags:
 
 @njit(nogil=True, cache=True)
 def sum_hits(counts: Flags, image: Rows, label: Rows, times: Ints, classes: int) -> Ints:
-    """(bits, classes) true positives, an image counted so many times."""
+    """(bits, classes) true positives, with images weighted."""
     out = np.zeros((counts.shape[1], classes), dtype=np.int64)
     for g in range(len(counts)):
         for i in range(counts.shape[1]):

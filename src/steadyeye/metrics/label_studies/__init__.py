@@ -1,1 +1,1 @@
-"""Conclusions from few labels: which sets to label, what they show, when they are enough."""
+"""Conclusions from few labels: the sets to label, the results, and when labels are enough."""

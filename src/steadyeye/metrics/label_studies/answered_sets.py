@@ -20,7 +20,7 @@ NEAR = 10  # frames, the k of the published pm-sets
 
 
 UNKNOWN = "?"
-"""Stands for the classes of a single image of which nobody could tell them: no class is a label."""
+"""The label of a single image whose classes nobody could tell."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,11 +28,11 @@ class AnsweredSets:
     """Sets of frames, or images of a detector, m of them.
 
     `ids`: (m,) what names each: its group, or the id of the frame or image. `answers`: (m,) the
-    classes that the labels are held against: of a set the anchor's, of an image all that were
-    detected. `candidates`: (m,) bool, those that can count; the others contribute nothing whatever
-    their labels are, but for the `exempt` ones, (m,) bool, only if each shows one class on all its
-    frames. `videos`, `scenes`: (m,). `confidence`: (m,) mean score of the answers, 0 where there is
-    none. `k`: of sets the distance in frames. `notes`: what was left out.
+    predicted classes that are compared with the labels: of a set the anchor's, of an image all
+    detected ones. `candidates`: (m,) bool, those that can count; the others contribute nothing for
+    any labels, the `exempt` ones, (m,) bool, only if each shows one class on all its frames.
+    `videos`, `scenes`: (m,). `confidence`: (m,) mean score of the answers, 0 without any. `k`: the
+    distance of sets in frames. `notes`: on sets left out.
     """
 
     ids: NDArray[np.str_]
@@ -191,8 +191,8 @@ def counts_as(metric: str, answers: tuple[str, ...], labels: tuple[str, ...]) ->
     """Whether a candidate counts for a metric once its labels are known.
 
     `labels`: of a set the classes that all its frames show, of an image all that it shows. An image
-    has a false positive where a class was detected that it does not show, and an error where the
-    classes that were detected are not those that it shows. Names are compared as `fold_name` says.
+    has a false positive if a detected class is not in it, and an error if the detected classes are
+    not those in it. Names are compared as `fold_name` says.
     """
     names, known = set(map(fold_name, answers)), set(map(fold_name, labels))
     if metric == "false_positive_rate":

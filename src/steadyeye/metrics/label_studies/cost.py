@@ -28,9 +28,9 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 DISTANCES = (-20, -10, -5, -3, 3, 5, 10, 20)
-"""Percentage points of the share from what is required."""
+"""Distances of the share from the required value, in percentage points."""
 RIGHT_SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
-"""Right sets among those that can count."""
+"""Shares of right sets among those that can count."""
 PILOT = 25
 """So many labels at least make a pilot."""
 LATE = 0.9
@@ -83,11 +83,12 @@ class SceneCost:
 
 @dataclass(frozen=True)
 class Pilot:
-    """What the labels so far say of how many sets are right.
+    """The estimate of the number of right sets from the labels so far.
 
-    `labels`: how many, `unknown`: of them those that nobody could label. `interval`: of the share
-    of all sets. `right`: numbers of right sets, at its low end, its value and its high end.
-    `start`: (labels, right) from which a study of the same order goes on; (0, 0) where it cannot.
+    `labels`: their number; `unknown`: the number of those that nobody could label. `interval`: of
+    the share of all sets. `right`: numbers of right sets at its low end, its value and its high
+    end. `start`: (labels, right) from which a study of the same order continues; (0, 0) if it
+    cannot.
     """
 
     labels: int
@@ -187,9 +188,9 @@ def spread_labels(
 
 
 def list_right(study: LabelStudy) -> tuple[int, ...]:
-    """Numbers of right sets at `DISTANCES` from what the question requires, those that can be.
+    """The possible numbers of right sets at `DISTANCES` from the required value.
 
-    Where none can be: none and all of the sets that can count.
+    If none is possible: 0 and all of the sets that can count.
     """
     share, total = study.question.share, len(study.sets)
     assert share is not None, "a question without a number has no distance"
@@ -202,10 +203,10 @@ def list_right(study: LabelStudy) -> tuple[int, ...]:
 def estimate_decisions(
     study: LabelStudy, right: Sequence[int], start: tuple[int, int] = (0, 0)
 ) -> tuple[DecisionCost, ...]:
-    """What the question costs for each number of right sets.
+    """The number of labels for a decision, for each number of right sets.
 
-    `start`: (labels, right) so far, which are counted. The question has a number, and its study no
-    scenes. Raises `UsageError` for numbers that cannot be.
+    `start`: (labels, right) so far, which are included. The question has a required value, and its
+    study no scenes. Raises `UsageError` for impossible numbers.
     """
     share, total = study.question.share, len(study.sets)
     assert share is not None, "a question without a number is not decided"
@@ -226,7 +227,7 @@ def is_answered(pilot: Pilot, costs: Sequence[DecisionCost]) -> bool:
 
 
 def estimate_widths(study: LabelStudy, right: Sequence[int]) -> tuple[WidthCost, ...]:
-    """What an interval as narrow as the study's target costs for each number of right sets."""
+    """The number of labels for the study's target width, for each number of right sets."""
     target, total, countable = study.stop.target, len(study.sets), study.countable
     assert target is not None, "the study has a target"
     return tuple(
@@ -270,11 +271,11 @@ def count_scenes(study: LabelStudy, labels: Mapping[str, Sequence[str]]) -> Scen
 
 
 def read_pilot(study: LabelStudy, pilot: LabelledStudy, predictions: Predictions) -> Pilot:
-    """What the labels of a study say of the question of another one on the same data.
+    """The estimate for a question from the labels of another study on the same data.
 
-    `pilot`: the study that the labels were given in; where it was of another model, those labels
-    count that serve a study of this one. Raises `UsageError` for another metric or premise, other
-    data, and for too few labels to estimate anything.
+    `pilot`: the study of the labels; if it was of another model, only labels that a study of this
+    model can use count. Raises `UsageError` for another metric or premise, other data, and for too
+    few labels to estimate anything.
     """
     record, labels = pilot.record, pilot.labels
     check_pilot(study, record)

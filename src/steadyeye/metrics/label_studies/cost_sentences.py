@@ -1,4 +1,4 @@
-"""What a question will cost, in words and tables."""
+"""The cost of a question, in words and tables."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ CANDIDATES = {
     "false_positive_rate": "images with a detection above the score",
     "image_error_rate": "images",
 }
-"""Metric → those that can count, of which labels are drawn."""
+"""Metric → words for the sets that can count, from which labels are sampled."""
 COUNT = {
     "pm_k": "are right",
     "drop": "are right on the anchor",
@@ -31,7 +31,7 @@ COUNT = {
     "false_positive_rate": "have a false positive",
     "image_error_rate": "have an error",
 }
-"""Metric → what those that count do."""
+"""Metric → words for the sets that count."""
 ENDS = ("lower end", "estimate", "upper end")
 """The rows of a pilot: its interval and its estimate."""
 SAME = "1×"
@@ -52,7 +52,7 @@ class CostTable:
 def build_decision_table(
     study: LabelStudy, costs: Sequence[DecisionCost], names: Sequence[str] = ()
 ) -> CostTable:
-    """Labels until decided, a row for each value; `names`: of the rows, none: they have none."""
+    """Labels until decided, a row for each value; `names`: names of the rows, if they have any."""
     power = percent(0.9, 0)
     columns = (
         "distance (pp)",
@@ -84,7 +84,7 @@ def build_decision_table(
 def build_width_table(
     study: LabelStudy, costs: Sequence[WidthCost], names: Sequence[str] = ()
 ) -> CostTable:
-    """Labels until the interval is narrow, a row for each share; `names`: of the rows."""
+    """Labels until the interval is narrow, a row for each share; `names`: names of the rows."""
     columns = ("among these", study.question.name, "labels", "uniform sample", "fewer")
     rows = [
         (
@@ -121,13 +121,13 @@ def _build(
 
 
 def say_ratio(labels: int, others: int) -> str:
-    """How many times fewer labels than others: `2.5×`; `1×` where it is less than 1.5 times."""
+    """The factor of saved labels: `2.5×`; `1×` below a factor of 1.5."""
     ratio = others / max(labels, 1)
     return SAME if 0.95 <= ratio < CLEAR else f"{ratio:.1f}×"
 
 
 def say_unknown(study: LabelStudy) -> str:
-    """That each row is an assumption, and what to do about it."""
+    """A sentence: each row is an assumption, and a pilot would replace it."""
     return (
         f"Each row assumes a value of {study.question.name}, which nobody knows without labels. A "
         f"pilot of {PILOT} labels estimates it: stop `steadyeye label` after {PILOT}, export them "
@@ -136,7 +136,7 @@ def say_unknown(study: LabelStudy) -> str:
 
 
 def say_pilot(study: LabelStudy, pilot: Pilot) -> str:
-    """What a pilot shows."""
+    """The estimate of a pilot, in words."""
     metric, share = study.question.metric, pilot.interval
     among = (share.value or 0.0) * len(study.sets) / study.countable
     labels = number_of(pilot.labels, "label")
@@ -151,7 +151,7 @@ def say_pilot(study: LabelStudy, pilot: Pilot) -> str:
 
 
 def say_pilot_decision(study: LabelStudy, pilot: Pilot, costs: Sequence[DecisionCost]) -> str:
-    """What the decision will cost by a pilot; `costs`: at the ends and the estimate, as `ENDS`."""
+    """The cost of a decision, estimated by a pilot; `costs`: one for each of `ENDS`."""
     if is_answered(pilot, costs):
         return f"The labels decide {study.question}: it takes 0 more labels."
     low, value, high = costs
@@ -171,7 +171,7 @@ def say_pilot_decision(study: LabelStudy, pilot: Pilot, costs: Sequence[Decision
 
 
 def say_pilot_width(study: LabelStudy, pilot: Pilot, costs: Sequence[WidthCost]) -> str:
-    """What the width will cost by a pilot; `costs`: at the ends and the estimate, as `ENDS`."""
+    """The cost of a width, estimated by a pilot; `costs`: one for each of `ENDS`."""
     numbers = [cost.labels for cost in costs]
     return (
         f"{_say_target(study)} take about {number_of(numbers[1], 'label')} at the "
@@ -180,7 +180,7 @@ def say_pilot_width(study: LabelStudy, pilot: Pilot, costs: Sequence[WidthCost])
 
 
 def say_scenes(study: LabelStudy, cost: SceneCost) -> str:
-    """How many scenes it takes."""
+    """The number of scenes that need a label, in words."""
     scenes = number_of(cost.most, "scene")
     sets = say_sets(study)
     about = f"{study.countable:,} of these {sets} can count, in {scenes}. One label a scene"
@@ -196,7 +196,7 @@ def say_scenes(study: LabelStudy, cost: SceneCost) -> str:
 
 
 def _say_few(study: LabelStudy, pilot: Pilot) -> str:
-    """That a pilot has few labels; nothing where it has enough."""
+    """A warning if a pilot has few labels; otherwise empty."""
     if pilot.labels >= min(PILOT, study.countable):
         return ""
     labels = number_of(pilot.labels, "label")
@@ -204,7 +204,7 @@ def _say_few(study: LabelStudy, pilot: Pilot) -> str:
 
 
 def _say_target(study: LabelStudy) -> str:
-    """The half-width that a study stops at, `±5 percentage points`."""
+    """The half-width at which a study stops, `±5 percentage points`."""
     return f"±{(study.stop.target or 0.0) * 100:g} percentage points"
 
 

@@ -28,13 +28,13 @@ from steadyeye.metrics.label_studies.study import (
 
 @dataclass(frozen=True, eq=False)
 class DifferenceStudy:
-    """What people are asked about the pm-k of `model` less that of `against`.
+    """A study of the pm-k of `model` minus that of `against`.
 
     `question`: with its k. `shared`: the sets of both, and where they can differ. `candidates`: the
-    sets where they can, in the order in which people are asked: uniform without replacement by the
-    seed. `fingerprint`: changes with the sets and what the models answer. The others are as those
-    of `LabelStudy`; without a target of `stop` it is enough once the difference is clear. There are
-    no checks of the premise, no labels of earlier studies, no strata, and no labels of scenes.
+    sets where they can, in the order of labelling: uniform without replacement by the seed.
+    `fingerprint`: changes with the sets and the predictions. Other fields are as in `LabelStudy`;
+    without a target of `stop` the labels are enough once the difference is clear. There are no
+    checks of the premise, no labels of earlier studies, no strata, and no labels of scenes.
     """
 
     question: Question
@@ -61,7 +61,7 @@ class DifferenceStudy:
 
     @property
     def order(self) -> tuple[str, ...]:
-        """The candidates: no other set is asked about."""
+        """The candidates, which are the only sets to label."""
         return self.candidates
 
 
@@ -110,7 +110,7 @@ def plan_difference(
 def list_notes(
     models: tuple[Predictions, Predictions], sets: tuple[AnsweredSets, AnsweredSets]
 ) -> tuple[str, ...]:
-    """What was left out of the sets of two models, each note with its model."""
+    """Notes on sets left out for two models, each with its model."""
     both = zip(models, sets, strict=True)
     return tuple(f"{predictions.model}: {note}" for predictions, own in both for note in own.notes)
 

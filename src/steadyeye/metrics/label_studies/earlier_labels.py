@@ -1,9 +1,9 @@
-"""Labels of earlier studies in a new one on the same data, so that only the other sets are asked.
+"""Labels of earlier studies, used in a new one on the same data to save labels.
 
-What is stored is the class of each set, and the order of a seed is the same for every model. So the
-new study is one of the new model whose first labels are known: it counts them in its own order, up
-to the first set without a label and to where its own labels are enough. When the earlier
-study stopped decides which labels are known, and not which count.
+Labels are stored as the class of each set, and the order of a seed is the same for every model. So
+the new study is one of the new model in which some labels are already known: it counts them in its
+own order, up to the first set without a label or until they are enough. When the earlier study
+stopped determines which labels are known, but not which of them count.
 """
 
 from collections import Counter
@@ -27,10 +27,10 @@ from steadyeye.metrics.label_studies.study import LabelStudy
 
 @dataclass(frozen=True, eq=False)
 class ServedStudy:
-    """A `study` with the labels of earlier ones that serve it.
+    """A `study` with the usable labels of earlier ones.
 
-    `labels`: candidate or check of the study → its classes. `collected`: model → how many labels
-    were collected for it, those that serve and the others.
+    `labels`: candidate or check of the study → its classes. `collected`: model → number of labels
+    collected for it, used or not.
     """
 
     study: LabelStudy
@@ -61,7 +61,7 @@ def find_seed(studies: Sequence[LabelledStudy], seed: int | None = None) -> int:
 def serve_study(
     study: LabelStudy, predictions: Predictions, studies: Sequence[LabelledStudy]
 ) -> ServedStudy:
-    """The study with the labels of earlier ones on the same data, of those sets that it asks about.
+    """The study with the labels of earlier ones on the same data, for the sets that it needs.
 
     `study`: planned on `predictions` with their seed. Raises `UsageError` for labels of other
     samples, of another premise or kind of question, in an order by strata, and for those that

@@ -1,4 +1,4 @@
-"""The files of a study: `labels.csv`, what people said, and `study.json`, what was fixed before.
+"""The files of a study: `labels.csv` with the labels, and `study.json` with the plan.
 
 CSV, one set a line, several classes joined by `|`; none where nobody could tell::
 
@@ -28,13 +28,13 @@ LABELS, STUDY = "labels.csv", "study.json"
 
 @dataclass(frozen=True)
 class StudyRecord:
-    """What `study.json` holds: enough to plan the same study again, and to see that it is.
+    """The content of `study.json`, from which the same study is planned and verified again.
 
-    `order`: the candidates that people were asked about, `checks`: the sets that check the premise,
-    each in its own order. `fingerprint`: of the sets and answers. `samples`: of the data and its
-    images, ('', '') where the study was planned before they were recorded. `earlier`: sets
-    whose label was there before → the model that it was collected for. `against`: of a study of two
-    models the second, '' of a study of one.
+    `order`: the candidates for labelling, `checks`: the sets that check the premise, each in its
+    own order. `fingerprint`: of the sets and predictions. `samples`: of the data and its images,
+    ('', '') if the study was planned before they were recorded. `earlier`: sets with an earlier
+    label → the model for which it was collected. `against`: the second model of a study of two,
+    otherwise ''.
     """
 
     question: Question
@@ -54,7 +54,7 @@ class StudyRecord:
 
 @dataclass(frozen=True, eq=False)
 class LabelledStudy:
-    """What a folder of labels holds: the record of its study, and set → its classes."""
+    """The content of a folder of labels: the record of its study, and set → its classes."""
 
     record: StudyRecord
     labels: Labels
@@ -111,7 +111,7 @@ def write_study(study: LabelStudy | DifferenceStudy) -> bytes:
 
 
 def read_study(path: Place) -> StudyRecord:
-    """The record at a path. Raises `UsageError` for a file that is none."""
+    """The record at a path. Raises `UsageError` for other files."""
     content = read_json(path, "study")
     if not isinstance(content, dict) or content.get("version") not in READABLE:
         raise UsageError(f"'{path}' is no study of this version; collect the labels again")

@@ -1,4 +1,4 @@
-"""What the labels so far show: interval, verdict, and how many more it takes."""
+"""The result of the labels so far: interval, verdict, and the number of further labels."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ Labels = Mapping[str, Sequence[str]]
 """Set, or set of a scene → the classes that all its frames show; none: nobody could tell."""
 
 LEAST = 10
-"""So many labels at least, before a narrow interval ends a study."""
+"""Least number of labels before a narrow interval ends a study."""
 
 
 @dataclass(frozen=True)
@@ -53,19 +53,19 @@ class Counts:
 
     @property
     def total(self) -> int:
-        """How many sets people labelled that count, checks included."""
+        """The number of labelled sets that count, checks included."""
         return self.labelled + self.checks.checked
 
 
 @dataclass(frozen=True)
 class StudyResult:
-    """What a study shows after some labels.
+    """The result of a study after some labels.
 
-    `interval`: of the share of these sets; of a question with a number, and where labels were there
-    before and it is open, it holds at every look. `bound`: the share without any label. `holds`:
-    whether what the question requires holds, None: open, or nothing is required. `evidence`: for
-    and against it, decided from 40 on. `enough`: whether no further label is asked for. `more`: how
-    many more labels it takes at least to decide, None where nothing is required.
+    `interval`: of the share of these sets; it holds at every look for a question with a required
+    value, and for an open one with earlier labels. `bound`: the share without any label. `holds`:
+    whether the requirement holds, None if it is open or there is none. `evidence`: for and against
+    it, decided from 40 on. `enough`: whether no further label is needed. `more`: the least number
+    of further labels for a decision, None without a requirement.
     """
 
     interval: Interval
@@ -78,19 +78,19 @@ class StudyResult:
 
     @property
     def labels(self) -> int:
-        """How many labels it stands on."""
+        """The number of labels that were used."""
         return self.counts.labelled
 
 
 def judge(study: LabelStudy, labels: Labels) -> StudyResult:
-    """What labels show of the question of a study; the same in whichever order they came.
+    """The result of labels for a study's question, independent of the order in which they came.
 
-    Only the labels up to the first of the order without one count, since those after it were chosen
-    by somebody, and only those with which it was first decided: a later one, which somebody gave
-    meanwhile, takes no decision back. If all of the order are labelled, all labels count. Where the
-    premise is checked, the exempt sets that may count raise the upper end, and a verdict that needs
-    this end needs it raised. Raises `UsageError` for labels of sets that the data do not have, and
-    for two different labels in one scene.
+    Labels count up to the first set of the order without one, since later ones are no random
+    sample, and up to the first decision: a label given after it does not change the decision. If
+    all of the order are labelled, all labels count. If the premise is checked, the exempt sets that
+    may count raise the upper end of the interval, and a verdict that depends on this end uses the
+    raised one. Raises `UsageError` for labels of sets that the data do not have, and for two
+    different labels in one scene.
     """
     check_known(study, labels)
     counts = _count_scenes(study, labels) if study.scenes else _count(study, labels)
@@ -126,7 +126,7 @@ def check_known(study: LabelStudy | DifferenceStudy, labels: Labels) -> None:
 
 
 def _of(study: LabelStudy, labels: Labels, name: str) -> Sequence[str] | None:
-    """The labels of a candidate, of a scene those of any of its sets; None where it has none."""
+    """The labels of a candidate, or of any set of its scene; None without labels."""
     if not study.scenes:
         return labels.get(name)
     several = [(s, labels[s]) for s in (name, *study.scenes[name]) if s in labels]
@@ -177,7 +177,7 @@ def _add_label(
 
 
 def _is_settled(study: LabelStudy, counts: Counts, every: int) -> bool:
-    """Whether no later label counts; `every`: how many of the order have one."""
+    """Whether no later label counts; `every`: number of labelled sets of the order."""
     if study.question.share is None:
         return _is_narrow(study, counts)
     if every == len(study.order) and study.stop.budget is None:
@@ -194,7 +194,7 @@ def _require(study: LabelStudy, allowance: Allowance) -> RequiredShare:
 # every vote is judged anew, from the first label on
 @lru_cache(maxsize=100_000)
 def _find_verdict(required: RequiredShare, right: int, unknown: int, labelled: int) -> bool | None:
-    """Whether it passes after so many labels; None where it is open."""
+    """Whether the requirement holds after a number of labels; None if it is open."""
     # a set that nobody could label is wrong where it is to pass, right where it is to fail
     if required.decide(right, labelled).passes is True:
         return True
@@ -243,7 +243,7 @@ def _decide(
 
 
 def _least_scenes(study: LabelStudy, labels: Labels, sets: int) -> int:
-    """How many scenes without a label hold so many sets, the largest of them first."""
+    """The least number of unlabelled scenes with a number of sets, the largest first."""
     names = (name for name in study.scenes if _of(study, labels, name) is None)
     sizes = sorted((len(study.scenes[name]) for name in names), reverse=True)
     enough = (n for n, sum_ in enumerate(accumulate(sizes), start=1) if sum_ >= sets)

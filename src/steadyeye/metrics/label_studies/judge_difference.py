@@ -1,4 +1,4 @@
-"""What the labels so far show of the difference of two models, at every look."""
+"""The difference of two models from the labels so far, valid at every look."""
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -50,10 +50,10 @@ class DifferenceCounts:
 
 @dataclass(frozen=True)
 class DifferenceResult:
-    """What a study of two models shows after some labels.
+    """The result of a study of two models after some labels.
 
     `difference`: the models, and the interval, which holds at every look. `enough`: whether no
-    further label is asked for.
+    further label is needed.
     """
 
     difference: ModelDifference
@@ -62,12 +62,12 @@ class DifferenceResult:
 
     @property
     def interval(self) -> Interval:
-        """Of the share of sets that the first gets right less that of the second, in −1…1."""
+        """The interval of the first model's share of right sets minus the second's, in −1…1."""
         return self.difference.interval
 
     @property
     def labels(self) -> int:
-        """How many labels it stands on."""
+        """The number of labels that were used."""
         return self.counts.labelled
 
     @property
@@ -79,7 +79,7 @@ class DifferenceResult:
 
 
 def judge_difference(study: DifferenceStudy, labels: Labels) -> DifferenceResult:
-    """What labels show of the difference; the same in whichever order they came.
+    """The result of labels for the difference, independent of the order in which they came.
 
     Only the labels up to the first candidate without one count, and only those with which it was
     first enough, unless all candidates are labelled: then all count, and it is exact. Raises
@@ -137,7 +137,7 @@ def _find_settled(study: DifferenceStudy, labels: Labels, names: list[str]) -> i
 
 
 def _draw(study: DifferenceStudy, labels: Labels, names: list[str]) -> tuple[DrawnSets, DrawnSets]:
-    """The labelled sets with what each is worth at least, and at most."""
+    """The labelled sets, each with its least and greatest contribution to the difference."""
     first, second = map(frozenset, study.shared.pools)
     sizes = len(first - second), len(second - first), len(first & second)
     kinds = tuple(
@@ -150,7 +150,7 @@ def _draw(study: DifferenceStudy, labels: Labels, names: list[str]) -> tuple[Dra
 
 
 def _worth(study: DifferenceStudy, labels: Labels, name: str) -> tuple[int, int]:
-    """What a labelled set is worth at least and at most; both the same unless nobody could tell."""
+    """Least and greatest contribution of a labelled set; equal unless nobody could tell."""
     (first_least, first_most), (second_least, second_most) = (
         count_at_least_and_most(METRIC, answers[name], labels[name])
         if name in pool
@@ -163,7 +163,7 @@ def _worth(study: DifferenceStudy, labels: Labels, name: str) -> tuple[int, int]
 def plan_difference_again(
     record: StudyRecord, first: Predictions, second: Predictions
 ) -> DifferenceStudy | None:
-    """The study of a record where it was planned on these predictions, in this order; else None."""
+    """The study of a record planned on these predictions, in this order; otherwise None."""
     study = plan_difference(
         first,
         second,
@@ -179,10 +179,10 @@ def plan_difference_again(
 def compare_as_planned(
     labelled: LabelledStudy, first: Predictions, second: Predictions, metric: str = ""
 ) -> ModelDifference | None:
-    """What a study of two models shows of them, of `first` less `second`; None: of other models.
+    """The result of a study for `first` minus `second`; None for other models.
 
-    `metric`: as the user writes it, that of the study where it is empty. Raises `UsageError` for
-    another metric or k.
+    `metric`: the user's text, by default that of the study. Raises `UsageError` for another metric
+    or k.
     """
     record = labelled.record
     check_question(record, metric)
@@ -194,7 +194,7 @@ def compare_as_planned(
 
 
 def _exchange_models(difference: ModelDifference) -> ModelDifference:
-    """As the second model less the first has it."""
+    """The result for the second model minus the first."""
     share = difference.interval
     low, high = share.ends
     value = None if share.value is None else 0.0 - share.value

@@ -1,8 +1,8 @@
-"""Labels of a study for another model on the same data: what is stored is the class of each set.
+"""Uses the labels of a study for another model on the same data: the class of each set is stored.
 
 The sets that can count for both models were labelled in an order that depends on no model, so that
-these labels are a uniform sample of them. The sets that can count for the other model alone are a
-stratum of their own, which nobody was asked about.
+these labels are a uniform sample of them. The sets that can count only for the other model are a
+separate stratum, which nobody was asked to label.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -37,13 +37,12 @@ from steadyeye.metrics.label_studies.study import (
 
 @dataclass(frozen=True, eq=False)
 class LabelSample:
-    """The labels of a study, and which sets are a uniform sample of those that it is about.
+    """The labels of a study, and the sets that are a uniform sample of its sets.
 
-    `labels`: set → its classes; where one label does for a scene, of all sets of the scene.
-    `candidates`: those of the study. `first`: of these the labelled ones up to the first without a
-    label. `any_time`: whether their number may depend on what they show; not where it is the one
-    that was fixed before the first label. `sources`: where one label does for a scene, set → the
-    set that was labelled; else None.
+    `labels`: set → its classes; with one label per scene, for all sets of the scene. `candidates`:
+    those of the study. `first`: of these the labelled ones up to the first without a label.
+    `any_time`: whether their number may depend on their results; False if it was fixed before the
+    first label. `sources`: with one label per scene, set → the labelled set; otherwise None.
     """
 
     labels: Labels
@@ -54,14 +53,14 @@ class LabelSample:
     sources: Mapping[str, str] | None = None
 
     def list_labelled(self, names: Iterable[str]) -> set[str]:
-        """The sets that were labelled so that these are."""
+        """The labelled sets, from which the labels of these sets follow."""
         sources = self.sources
         return set(names) if sources is None else {sources[name] for name in names}
 
 
 @dataclass(frozen=True)
 class LabelledPools:
-    """Sets that can count, in pools: those that the study was about, and the others.
+    """Sets that can count, in pools: those of the study, and the others.
 
     `serving`: the sets whose labels are counted.
     """
@@ -72,14 +71,14 @@ class LabelledPools:
 
 @dataclass(frozen=True, eq=False)
 class ReuseResult:
-    """What labels that were collected for one model show of another.
+    """The result for one model from labels that were collected for another.
 
-    `study`: of the other model, as if it were planned for it. `interval`, `bound`, `holds`: as of
-    `StudyResult`. `labels`: how many serve, of `collected` ones. `apart`: how many of the sets that
-    can count are a stratum of their own, `apart_labels` of which have a label. `collected_for`: the
-    model that the labels were collected for. `sampled`: of the sets that can count those of which
-    the labels are a uniform sample; none where one label does for a scene. `serving`: the sets
-    whose labels are counted → their classes.
+    `study`: of this model, as if planned for it. `interval`, `bound`, `holds`: as in `StudyResult`.
+    `labels`: number of used labels, of `collected` ones. `apart`: number of sets that can count in
+    a separate stratum, `apart_labels` of which have a label. `collected_for`: the model that the
+    labels were collected for. `sampled`: of the sets that can count those of which the labels are a
+    uniform sample; empty with one label per scene. `serving`: the sets whose labels are counted →
+    their classes.
     """
 
     study: LabelStudy
@@ -96,7 +95,7 @@ class ReuseResult:
 
 
 def judge_other_model(record: StudyRecord, predictions: Predictions, labels: Labels) -> ReuseResult:
-    """What the labels of a study show of its question for another model on the same data.
+    """The result of a study's question for another model on the same data.
 
     The interval holds 95 % or more, also where the number of labels depends on what they show of
     the first model: exact bounds of each stratum, with the error divided by their sizes. Raises
@@ -136,7 +135,7 @@ def judge_other_model(record: StudyRecord, predictions: Predictions, labels: Lab
 
 
 def _find_verdict(study: LabelStudy, low: int, high: int) -> bool | None:
-    """Whether the question holds if between `low` and `high` sets count; None: open."""
+    """Whether the requirement holds if between `low` and `high` sets count; None if it is open."""
     if study.question.share is None:
         return None
     if low < study.threshold <= high:
@@ -160,8 +159,8 @@ def read_sample(
     """Which labels of a study are a uniform sample; `sets`: of any model on its data.
 
     `others`: labels of another study on the same data; they count where the number of labels was
-    not fixed beforehand. Raises `UsageError` where the premise was checked for one model, the order
-    was proportional to its answers, or is not that of the seed, and where two sets of a scene have
+    not fixed beforehand. Raises `UsageError` if the premise was checked for one model, if the order
+    depended on its predictions or is not that of the seed, and if two sets of a scene have
     different labels.
     """
     if record.checks:
@@ -235,12 +234,11 @@ def check_classes(first: Labels, second: Labels) -> None:
 def count_pools(
     names: Sequence[str], count: Callable[[str], tuple[bool, bool]], sample: LabelSample
 ) -> LabelledPools:
-    """The labels counted of the sets that can count for a model.
+    """The counts of labels on the sets that can count for a model.
 
-    `names`: these sets. `count`: whether a labelled one counts for sure, and whether it may. Of the
-    sets that the study was not about, the labels up to the first without one in the order of the
-    seed. Where one label does for a scene, the first pool is the labelled sets and the second the
-    others.
+    `names`: these sets. `count`: whether a labelled set certainly counts, and whether it may. For
+    sets outside the study, labels count up to the first set without one, in the order of the seed.
+    With one label per scene, the first pool holds the labelled sets and the second one the others.
     """
     known = sample.labels
     if sample.sources is not None:
@@ -266,9 +264,9 @@ def count_pools(
 
 
 def estimate_right(pools: Sequence[Pool]) -> float | None:
-    """How many sets of the pools are right, as the labelled ones say; None where a pool has none.
+    """The estimated number of right sets of the pools; None if a pool has no label.
 
-    Those that nobody could label are left out.
+    Labels that say "nobody could tell" are left out.
     """
     counts = [pool.counts for pool in pools if pool.counts.consistent]
     if any(c.labelled == c.unknown for c in counts):
@@ -287,7 +285,7 @@ def name_method(sample: LabelSample, pools: Sequence[Pool]) -> str:
 
 
 def say_reuse(result: ReuseResult) -> str:
-    """How many labels of the other model serve, and how many sets are a stratum of their own."""
+    """The number of labels used, and of sets in a separate stratum, in words."""
     serve = f"{result.labels:,} of {number_of(result.collected, 'label')}"
     text = f"{serve} collected for {result.collected_for} are used"
     if not result.apart:

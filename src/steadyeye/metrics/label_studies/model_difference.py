@@ -34,13 +34,13 @@ from steadyeye.metrics.label_studies.study import Premise, rank_sets
 
 @dataclass(frozen=True)
 class ModelDifference:
-    """The share of sets that a model gets right less that of another, on the same sets.
+    """The share of sets that a model gets right minus that of another, on the same sets.
 
     `models`: the two. `interval`: in −1…1, of these sets only; its n the number of labels. `sets`:
-    how many both have a prediction for. `differing`: how many of them can differ: where the
-    predictions of one model alone have one class on all frames, or those of both have another.
-    `next_sets`: those without a label that counts, in the order to ask about them. `premise`: as
-    the study has it. `notes`: what was left out.
+    number of sets with predictions of both. `differing`: number of sets on which they can differ:
+    only one model predicts one class on all frames, or both predict different ones. `next_sets`:
+    sets without a counted label, in the order of labelling. `premise`: that of the study. `notes`:
+    on sets left out.
     """
 
     question: Question
@@ -55,7 +55,7 @@ class ModelDifference:
 
     @property
     def method(self) -> str:
-        """The method of the interval, and the premise that it rests on."""
+        """The method of the interval, and the premise that it assumes."""
         stated = f"; {self.premise}" if self.premise else ""
         return f"{self.interval.method}{stated}"
 
@@ -63,7 +63,7 @@ class ModelDifference:
 def compare_models(
     studies: Sequence[LabelledStudy], first: Predictions, second: Predictions, metric: str = ""
 ) -> ModelDifference:
-    """The pm-k of `first` less that of `second`, from the labels of studies on the same data.
+    """The pm-k of `first` minus that of `second`, from the labels of studies on the same data.
 
     No set needs a label where both models are inconsistent, or both consistent with one class. Of
     the others, the labels are counted up to the first set without one in the order of the study.
@@ -201,7 +201,7 @@ def say_difference(difference: ModelDifference) -> str:
 
 
 def say_possible(difference: ModelDifference) -> str:
-    """What can be said of a difference before any label, in one line."""
+    """The possible range of a difference before any label, in one line."""
     first, second = difference.models
     share, sets = difference.interval, number_of(difference.sets, "set")
     return (
@@ -212,7 +212,7 @@ def say_possible(difference: ModelDifference) -> str:
 
 
 def say_next_sets(difference: ModelDifference) -> str:
-    """Which sets to label next, the first of them; '' where the difference is clear or exact."""
+    """The first of the sets to label next; empty if the difference is clear or exact."""
     low, high = difference.interval.ends
     if low > 0 or high < 0 or not difference.next_sets:
         return ""

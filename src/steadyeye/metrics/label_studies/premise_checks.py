@@ -1,9 +1,9 @@
-"""Sets that need no label if the premise holds: what a sample of them shows of the others.
+"""Checks of the premise on a sample of the sets that need no label if it holds.
 
 Such a set is *exempt*: it contributes nothing if it shows one class on all its frames. If its class
-changes with the predictions it may be right on all of them, which no label of another set tells.
+changes with the predictions, it may be right on all frames, which no label of another set reveals.
 People are therefore asked about a uniform sample of the exempt sets, too. The sample bounds how
-many of them may count, and the upper end of what is measured is raised by that number.
+many of them may count, and the upper end of the metric is raised by that number.
 """
 
 from bisect import bisect_left
@@ -15,17 +15,17 @@ from steadyeye.core.stats.label_budget import ERROR, count_ends, count_ends_any_
 from steadyeye.metrics.label_studies.answered_sets import counts_as, names_several
 
 CHECK_ERROR = ERROR / 2
-"""How often at most more exempt sets may count than a sample of them says."""
+"""The probability, at most, that more exempt sets count than the bound from the sample."""
 ADVISED = 100
-"""So many checks are recommended where the premise is stated only."""
+"""Recommended number of checks if the premise is stated only."""
 
 
 @dataclass(frozen=True)
 class Allowance:
     """What the exempt sets add to the upper end: `sets` of them may count.
 
-    `error`: how often at most the upper end of the other sets may be wrong, so that both together
-    are wrong as often as `ERROR` says.
+    `error`: the error that is left to the upper end of the other sets, so that both together have
+    `ERROR`.
     """
 
     sets: int = 0
@@ -36,7 +36,7 @@ class Allowance:
 class CheckCounts:
     """Checks of a study: `checked` of `planned` ones have a label, of `exempt` sets.
 
-    `doubtful`: the ids of checked sets that may count all the same.
+    `doubtful`: the ids of checked sets that may count nevertheless.
     """
 
     exempt: int = 0
@@ -55,10 +55,10 @@ class CheckCounts:
         return self.checked == self.planned
 
     def allow(self, *, any_time: bool) -> Allowance:
-        """What the checks so far make of the exempt sets; nothing where none is planned.
+        """The allowance for exempt sets after the checks so far; 0 without planned checks.
 
-        `any_time`: whether it holds whenever somebody looks, rather than after a number of checks
-        that was fixed before the first.
+        `any_time`: whether it is valid at every look, rather than after a number of checks that was
+        fixed before the first.
         """
         if not self.planned:
             return Allowance()
@@ -66,18 +66,18 @@ class CheckCounts:
         return Allowance(most, CHECK_ERROR)
 
     def allow_at_best(self) -> Allowance:
-        """The same at every look, once all checks are made and those to come are not doubtful."""
+        """The allowance at every look, if all remaining checks turn out not doubtful."""
         return replace(self, checked=self.planned).allow(any_time=True)
 
 
 NO_CHECKS = CheckCounts()
-"""Of a study that takes the premise as it is."""
+"""The checks of a study that does not check the premise."""
 
 
 # every vote is judged anew, from the first label on
 @lru_cache(maxsize=100_000)
 def _find_bound(doubtful: int, checked: int, exempt: int, any_time: bool) -> int:
-    """The most exempt sets that may count, wrong as often as `CHECK_ERROR` says."""
+    """The upper bound of exempt sets that may count, with an error of `CHECK_ERROR`."""
     ends = count_ends_any_time if any_time else count_ends
     return ends(doubtful, checked, exempt, CHECK_ERROR)[1]
 
@@ -88,7 +88,7 @@ def bound_clean_checks(checks: int, exempt: int) -> int:
 
 
 def count_checks_needed(most: float, exempt: int) -> int:
-    """How many checks, none of them doubtful, show that at most `most` exempt sets may count."""
+    """The number of checks, none doubtful, that show that at most `most` exempt sets may count."""
 
     def is_enough(checks: int) -> bool:
         return bound_clean_checks(checks, exempt) <= most
@@ -97,9 +97,9 @@ def count_checks_needed(most: float, exempt: int) -> int:
 
 
 def is_doubtful(metric: str, answers: tuple[str, ...], labels: Iterable[str]) -> bool:
-    """Whether an exempt set may count all the same, by the classes that all its frames show.
+    """Whether an exempt set may count, by the classes that all its frames show.
 
-    `answers`: what the model predicts on the anchor. So may a set whose class changes, or that
+    `answers`: the model's prediction on the anchor. So may a set whose class changes, or that
     nobody could tell, which has no label. Where all frames show several classes, predictions that
     differ may all be right, if that of the anchor is; predictions that do not are right on all
     frames or on none.

@@ -1,4 +1,4 @@
-"""The premise of a study in words: whether it was checked, and what the checks show."""
+"""The premise of a study in words: whether it was checked, and the result of the checks."""
 
 from steadyeye.core.format import number_of, percent
 from steadyeye.metrics.label_studies.judge import StudyResult
@@ -12,7 +12,7 @@ from steadyeye.metrics.label_studies.study import CONSTANT_CLASS, STATED, LabelS
 
 
 def say_premise(study: LabelStudy, result: StudyResult) -> str:
-    """The premise, and what is known of it; '' where the question rests on none."""
+    """The premise and its status, in words; '' if the question has none."""
     if study.premise is None:
         return ""
     text = str(study.premise)
@@ -31,7 +31,7 @@ def rests_on_low_end(study: LabelStudy, result: StudyResult) -> bool:
 
 
 def say_checks(study: LabelStudy, result: StudyResult) -> str:
-    """What the checks so far show, and by how much they raise the upper end."""
+    """The result of the checks so far, and by how much they raise the upper end, in words."""
     counts = result.counts.checks
     if not counts.checked:
         return f"{_say_planned(counts)} to come; until then the upper end is no bound"
@@ -45,7 +45,7 @@ def say_checks(study: LabelStudy, result: StudyResult) -> str:
 
 
 def say_advice(study: LabelStudy) -> str:
-    """What checks would show of a premise that is stated only; '' where it is not, or they cannot.
+    """What checks would show for a premise that is only stated; '' otherwise.
 
     The number of checks is `ADVISED`, or all sets that need no label.
     """
@@ -61,7 +61,7 @@ def say_advice(study: LabelStudy) -> str:
 
 
 def say_plan(study: LabelStudy) -> str:
-    """What the checks of a study add to its cost; '' where it has none."""
+    """The cost of a study's checks, in words; '' if it has none."""
     number = len(study.checks)
     if not number:
         return ""
@@ -81,9 +81,9 @@ def say_plan(study: LabelStudy) -> str:
 
 
 def count_deciding_checks(study: LabelStudy) -> int | None:
-    """How many checks, none of them doubtful, decide what the premise decides without a label.
+    """The number of checks, none doubtful, for a decision that the premise makes without labels.
 
-    None where labels are needed even if the premise holds.
+    None if labels are needed even if the premise holds.
     """
     if study.question.share is None or not study.checks:
         return None

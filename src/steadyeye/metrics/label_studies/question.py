@@ -1,4 +1,4 @@
-"""What labels are collected for: a share of sets, with or without a number that it must reach."""
+"""The question of a study: a share of sets, with or without a required value."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -24,11 +24,11 @@ WHY_NOT |= dict.fromkeys(("map_drop", "map_without_ood", "mar", "pm_k_map"), WHY
 
 @dataclass(frozen=True)
 class Question:
-    """A share of sets, and what is required of it.
+    """A share of sets, and its requirement.
 
     `metric`: one of `METRICS`. `k`: native frames, None: the largest in the data. `score`: of a
-    detector, the threshold above which its boxes count. `relation`: `>=`, `>`, `<=` or `<`, ''
-    where only an interval is asked for. `share`: 0…1, exact as it is written.
+    detector, the threshold above which its boxes count. `relation`: `>=`, `>`, `<=` or `<`, '' if
+    only an interval is required. `share`: 0…1, exact as it is written.
     """
 
     metric: str

@@ -1,4 +1,4 @@
-"""What a study shows, in words: of these sets, and never of other videos."""
+"""The result of a study in words, for these sets and not for other videos."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -35,14 +35,14 @@ def say_cost(study: LabelStudy, result: StudyResult) -> str:
 
 
 def _say_more(study: LabelStudy, result: StudyResult) -> str:
-    """How many more labels it takes at least; where none is left, what would decide it."""
+    """The least number of further labels; if no set is left, what would decide the question."""
     if study.checks and result.counts.total == len(study.order):
         return "no set is left to ask; check more sets with a larger --check-premise"
     return f"at least {number_of(result.more or 0, 'more label')} to decide it"
 
 
 def say_bound(study: LabelStudy) -> str:
-    """What can be said before any label, in one line."""
+    """The bound before any label, in one line."""
     return f"{study.question.name} of these {say_sets(study)} is {_say_most(study)}"
 
 
@@ -84,7 +84,7 @@ def say_numbers(share: Interval) -> str:
 
 
 def say_earlier(study: LabelStudy) -> str:
-    """How many labels of earlier studies serve, and when what they show is valid."""
+    """The number of used labels of earlier studies, and the condition of validity."""
     models = Counter(study.earlier.values())
     parts = [f"{number_of(number, 'label')} collected for {m}" for m, number in models.items()]
     return (

@@ -26,11 +26,10 @@ MOST_STRATA = 5
 
 @dataclass(frozen=True)
 class Premise:
-    """That every set, or every scene, shows one class on all its frames, and why it is believed.
+    """The premise that every set, or every scene, shows one class on all its frames.
 
-    `name`: one of `PREMISES`. `reason`: "stated", or how it was checked. `checks`: so many of the
-    sets that need no label because of it, or all where there are fewer, are asked about to check
-    it; 0: it is taken as it is.
+    `name`: one of `PREMISES`. `reason`: "stated", or how it was checked. `checks`: number of exempt
+    sets that people label to check it, or all if there are fewer; 0: it is not checked.
     """
 
     name: str
@@ -38,7 +37,7 @@ class Premise:
     checks: int = 0
 
     def __str__(self) -> str:
-        """What it is and why it is believed: `premise constant-class, stated`."""
+        """The premise with its reason: `premise constant-class, stated`."""
         return f"premise {self.name}, {self.reason}"
 
     @property
@@ -49,9 +48,9 @@ class Premise:
 
 @dataclass(frozen=True)
 class StopRule:
-    """When labels are enough; what the question requires is a rule of its own.
+    """When labels are enough, besides a decision of the question.
 
-    `budget`: so many labels, None: no limit. `target`: the half-width of the interval, 0…1.
+    `budget`: most labels, None: no limit. `target`: the half-width of the interval, 0…1.
     """
 
     budget: int | None = None
@@ -60,18 +59,17 @@ class StopRule:
 
 @dataclass(frozen=True, eq=False)
 class LabelStudy:
-    """What a question asks of people, fixed before the first label.
+    """The plan of a study, fixed before the first label.
 
-    `question`: with its k. `sets`: the ids of all N sets. `candidates`: the ids that people are
-    asked about, in this order: uniform without replacement by the seed, or the scenes with the
-    most sets first. `checks`: the ids that check the premise, in the order of the seed, of `exempt`
-    sets that need no label if it holds. `answers`: candidate, set of a scene, or check → the
-    model's classes. `scenes`: where one label does for a scene, candidate → the sets of its scene
-    that may count; else empty. `strata`: candidate → its stratum, where the order is proportional
-    to strata; else empty.
-    `videos`: set → its video. `fingerprint`: changes with the sets and what the model answers.
-    `samples`: the fingerprint of the data, and what the images held, '' where nobody looked.
-    `earlier`: sets whose label was there before → the model that it was collected for.
+    `question`: with its k. `sets`: the ids of all N sets. `candidates`: the ids to label, in this
+    order: uniform without replacement by the seed, or the scenes with the most sets first.
+    `checks`: the ids that check the premise, in the order of the seed, of `exempt` sets that need
+    no label if it holds. `answers`: candidate, set of a scene, or check → the model's classes.
+    `scenes`: with one label per scene, candidate → the sets of its scene that may count; otherwise
+    empty. `strata`: candidate → its stratum, if the order is proportional to strata; otherwise
+    empty. `videos`: set → its video. `fingerprint`: changes with the sets and the predictions.
+    `samples`: the fingerprint of the data, and that of the images' content, '' if not computed.
+    `earlier`: sets with an earlier label → the model for which it was collected.
     """
 
     question: Question
@@ -101,7 +99,7 @@ class LabelStudy:
 
     @cached_property
     def threshold(self) -> int:
-        """From how many of the sets on the share is reached, or is too much."""
+        """The number of sets at which the share is reached, or exceeded."""
         return self.question.count_needed(len(self.sets))
 
     @cached_property
@@ -207,7 +205,7 @@ def _choose_checks(
 
 
 def _check_width(checks: int, exempt: int, total: int, target: float) -> None:
-    """Raises `UsageError` where no interval after so many checks is narrow enough."""
+    """Raises `UsageError` if no interval after the checks is narrow enough."""
     # the interval is two half-widths wide, and the exempt sets are at its upper end alone
     if bound_clean_checks(checks, exempt) >= 2 * target * total:
         enough = count_checks_needed(target * total, exempt)
@@ -227,15 +225,15 @@ def match_samples(samples: tuple[str, str], predictions: Predictions) -> bool:
 
 
 def needs_premise(question: Question) -> bool:
-    """Whether what is left out without a label rests on one class a set."""
+    """Whether sets are exempt from labels by the premise of one class per set."""
     return question.metric in {"pm_k", "drop"} and question.k != 0
 
 
 def parse_premise(name: str, checks: int = 0) -> Premise:
-    """The premise that a user states, or has checked on so many sets.
+    """The premise that a user states, or that `checks` sets check.
 
-    Raises `UsageError` for another name, and for checks of one that labels of single sets cannot
-    check.
+    Raises `UsageError` for another name, and for checks of a premise that labels of single sets
+    cannot check.
     """
     if name not in PREMISES:
         raise UsageError(f"no premise named '{name}'; give {' or '.join(PREMISES)}")
@@ -245,9 +243,9 @@ def parse_premise(name: str, checks: int = 0) -> Premise:
 
 
 def check_labels(predictions: Predictions, question: Question) -> Premise | None:
-    """The premise as the labels that come with the data bear it out; None where there are none.
+    """The premise, checked by the labels of the data; None without labels.
 
-    Raises `UsageError` where sets among them show several classes or change theirs.
+    Raises `UsageError` if sets among them have several or changing classes.
     """
     if "truth" not in predictions.columns or "offset" not in predictions.tags:
         return None
@@ -347,7 +345,7 @@ def _strata(sets: AnsweredSets, by: str, places: NDArray[np.intp]) -> list[str]:
 
 
 def mark_answers(predictions: Predictions, sets: AnsweredSets) -> str:
-    """A fingerprint that changes with the data, the sets and what the model answers."""
+    """A fingerprint that changes with the data, the sets and the predictions."""
     answers = ("\x01".join(names) for names in sets.answers)
     rows = (f"{id_}\x00{names}" for id_, names in zip(sets.ids.tolist(), answers, strict=True))
     may_count = "".join("01"[bool(candidate)] for candidate in sets.candidates.tolist())

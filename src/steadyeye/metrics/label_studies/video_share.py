@@ -1,10 +1,10 @@
-"""What the labels of a study show of videos like these, beside what they show of these sets.
+"""The result of a study for videos like these, besides the result for these sets.
 
-Labels are drawn from all candidates, whichever video they are of. Those that are there stand for
-the candidates, and the same part of the other sets, which count nothing, is taken beside them: so
-each video is there with a part of its sets, and the share of these sets is that of all. Videos are
-weighted by their sets, as in pm-k itself, and the interval is that of pm-k over videos: Gaffke's
-bounds, which with all labels are those of a run whose every set is labelled.
+Labels are sampled from all candidates over all videos. They represent the candidates, and an equal
+part of the other sets, which do not count, is added: so each video has a part of its sets, and the
+share of these sets is that of all. Videos are weighted by their sets, as in pm-k itself, and the
+interval is that of pm-k over videos: Gaffke's bounds, which with all labels are those of a run
+whose every set is labelled.
 """
 
 from collections import Counter
@@ -31,9 +31,9 @@ HARDLY = 0.1
 class VideoShare:
     """The share of sets that count, in videos like those of a study.
 
-    `videos`: how many there are; `unit`: what is one of them, "video", or "image" where each image
-    stands for itself. `interval`: in 0…1, its n the labels; None where the labels say nothing of
-    other videos. `why`: then in words; '' where there is an interval, or no label.
+    `videos`: their number; `unit`: "video", or "image" if each image is independent. `interval`: in
+    0…1, its n the labels; None if the labels do not apply to other videos. `why`: the reason for
+    this; '' with an interval, or without labels.
     """
 
     videos: int
@@ -177,7 +177,7 @@ def _count_scenes(study: LabelStudy, labels: Labels, labelled: int) -> _Counts:
 
 
 def say_videos(share: VideoShare, result: StudyResult | ReuseResult) -> str:
-    """What holds for videos like these, in words; '' where there is no label."""
+    """The result for videos like these, in words; '' without labels."""
     if share.interval is None:
         return share.why
     among = f"{share.unit.capitalize()}s like these {share.videos:,}"

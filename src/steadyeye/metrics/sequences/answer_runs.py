@@ -33,8 +33,8 @@ def find_flips(predictions: Predictions, pairs: NDArray[np.intp]) -> NDArray[np.
 def flip_share(predictions: Predictions, pairs: NDArray[np.intp]) -> Interval:
     """The share of pairs, in the order of time, whose answer changes.
 
-    Several videos are what it is clustered by; of one, pairs follow each other, and the interval is
-    by blocks of them.
+    Several videos are its clusters; within one video the interval is over blocks of consecutive
+    pairs.
     """
     changed, videos = find_flips(predictions, pairs), video_of(predictions, pairs[:, 0])
     return block_bootstrap.mean(changed, videos, block_bootstrap.length(len(pairs)))
@@ -151,7 +151,7 @@ def median(lengths: NDArray[np.floating], ended: NDArray[np.bool_]) -> float:
 
 
 def between(lengths: NDArray[np.floating], ended: NDArray[np.bool_]) -> float:
-    """What passes from change to change: all lengths ÷ the runs that ended; `inf` where none did.
+    """The mean time between changes: all lengths ÷ the runs that ended; `inf` if none did.
 
     The mean length where lengths are exponential and some cut off; always the time shown over the
     number of changes.

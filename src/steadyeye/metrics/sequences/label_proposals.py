@@ -39,7 +39,7 @@ class Proposal:
 def propose_labels(
     predictions: Predictions, seconds: float = SECONDS, sure: float = SURE
 ) -> list[Proposal]:
-    """The objects that are followed for so many seconds, always of one class and sure of it.
+    """The objects that are followed for `seconds`, always with one class and a high mean score.
 
     Detected in all frames but `MOST_LOST`, of those that count in `blink_rate`, with a mean score
     of `sure` or more. In the order of videos and time. Raises `UsageError` for values that are

@@ -23,7 +23,7 @@ MEASURES = (
 
 
 def list_losses(predictions: Predictions, objects: TrueTracks) -> Outcomes:
-    """Every frame of an object after one in which it is found: `broken` where it is not.
+    """Every frame of an object after one in which it is found; `broken`: whether it is lost.
 
     `rows` are rows of the `TrueTracks`, `anchors` those of the frames before; `clusters` the video,
     or the object where there are fewer than ten videos.
@@ -75,7 +75,7 @@ def measure_losses(
 def _find_inside(
     predictions: Predictions, objects: TrueTracks, losses: Outcomes, name: str
 ) -> NDArray[np.float64]:
-    """What was measured inside the box of each; NaN where the run has no such measures."""
+    """The measurements inside each box; NaN if the run has none."""
     if name not in predictions.tags:
         return np.full(len(losses.rows), np.nan)
     assert predictions.boxes is not None, "they were followed"

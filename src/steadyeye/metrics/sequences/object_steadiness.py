@@ -1,4 +1,4 @@
-"""What is measured of linked objects: frames without them, changes of class, place and score."""
+"""Metrics of linked objects: missed frames, changes of class, place and score."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -92,7 +92,7 @@ def measure(
 
 
 def compare_values(values: Values) -> Callable[..., Statistic]:
-    """What models are compared by on the mean of `values`, each of the objects that it finds."""
+    """The statistic by which models are compared on the mean of `values` over their own objects."""
 
     def outcomes(predictions: Predictions, score: float = SCORE) -> Statistic:
         rows, own = values(predictions, score)

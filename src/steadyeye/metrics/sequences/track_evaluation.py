@@ -1,6 +1,6 @@
-"""Tracks of detections against true tracks, in the form that the package `trackeval` judges.
+"""Compares tracks of detections with true tracks by the package `trackeval`.
 
-Its metrics are imported without the rest of what it can do, which needs OpenCV and more.
+Only its metrics are imported, because the rest needs OpenCV and more.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ from steadyeye.metrics.sequences.tracklets import DETECTED, link, list_followed,
 from steadyeye.metrics.sequences.true_tracks import follow, rename
 
 SequenceData = dict[str, Any]
-"""What `trackeval` takes of a sequence: ids from 0 and similarities, frame by frame."""
+"""The input of `trackeval` for a sequence: ids from 0 and similarities, frame by frame."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class TrackShare:
 
 
 def load_metric(module: str, name: str) -> Any:
-    """A metric of `trackeval`; what it prints as it is imported is no output of ours."""
+    """A metric of `trackeval`, imported without its printed output."""
     with contextlib.redirect_stdout(io.StringIO()):
         metrics: Any = importlib.import_module("trackeval.metrics")
         return getattr(getattr(metrics, module), name)({"PRINT_CONFIG": False})

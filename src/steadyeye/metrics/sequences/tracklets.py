@@ -43,13 +43,13 @@ LONGEST = GAP + ROUNDED / 2
 """Seconds between two detections of an object at most: 30 of 29.97 frames a second are more than
 `GAP`, and 25 of 25 are not, whatever 1/25 is rounded to."""
 SWITCH = 0.2
-"""What another class costs in an assignment, in IoU; it also has to reach `SAME`, or `DUPLICATE`
-after a frame in which the object was not found."""
+"""The cost of another class in an assignment, in IoU; the IoU must also reach `SAME`, or
+`DUPLICATE` after a frame in which the object was not found."""
 SMOOTHING = 0.5
 """Weight of the newest step in an object's velocity."""
 
 DETECTED, DIP, MISS, UNSURE = range(4)
-"""What becomes of an object in a frame: found; found below the threshold; not found; not known."""
+"""The state of an object in a frame: found; found below the threshold; not found; not known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +121,7 @@ def can_follow(predictions: Predictions) -> bool:
 
 
 def note_sparse(predictions: Predictions) -> tuple[str, ...]:
-    """A note on the scenes that are left out, where there are any."""
+    """A note on the scenes that are left out, if there are any."""
     sparse = sum(_find_sparse(predictions))
     if not sparse:
         return ()
@@ -239,7 +239,7 @@ class Scene:
     score: float
 
     def sort_frames(self, item: TrackedObject) -> _Frames:
-        """What became of an object in each frame from its first detection to its last."""
+        """The states of an object in each frame from its first detection to its last."""
         places = np.arange(item.places[0], item.places[-1] + 1)
         positions = np.asarray(item.places)
         state = np.full(len(places), DETECTED, dtype=np.int8)

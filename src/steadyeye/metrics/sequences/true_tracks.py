@@ -18,8 +18,8 @@ from steadyeye.metrics.sequences.answer_runs import in_time
 from steadyeye.metrics.sequences.tracklets import SCORE, WEAK
 
 FOUND, RENAMED, WEAKLY_FOUND, LOST = range(4)
-"""What becomes of a true object in a frame: found by its class; found by another class; found below
-the threshold; not found."""
+"""The state of a true object in a frame: found with its class; found with another class; found
+below the threshold; not found."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ _followed: WeakKeyDictionary[Predictions, dict[float, TrueTracks]] = WeakKeyDict
 
 
 def follow(predictions: Predictions, score: float = SCORE) -> TrueTracks:
-    """The true objects of whole videos, and where the detector finds them.
+    """The true objects of whole videos, and the frames in which the detector finds them.
 
     In each frame the detections of `score` or more are assigned to the true boxes of their class,
     as many as there can be with an IoU of `MATCH` or more; then those that are left to the boxes
@@ -146,7 +146,7 @@ def _sort(
 
 
 def note_left_out(objects: TrueTracks, more: str = "") -> tuple[str, ...]:
-    """How many objects are left out, as the model has not their class; and what else is said."""
+    """Notes on objects left out because the model does not have their class, and further notes."""
     notes = [more] if more else []
     if objects.unknown:
         notes.append(

@@ -36,7 +36,7 @@ class UnsteadySecond:
 
 
 def name_states(objects: Tracklets, raw: BoxTable) -> NDArray[np.str_]:
-    """(m,) what becomes of each object in each frame: one of `PRESENT`, `WEAK`, … `UNKNOWN`.
+    """(m,) the state of each object in each frame: one of `PRESENT`, `WEAK`, … `UNKNOWN`.
 
     Renamed: detected as another class than in most of its frames (ties: the lower class).
     """

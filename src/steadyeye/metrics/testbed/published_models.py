@@ -96,9 +96,9 @@ def choose_published_set(predictions: Predictions) -> str | None:
 
 
 def why_not(predictions: Predictions, k: int | None = None) -> str | None:
-    """Why published numbers on pm-sets are not shown beside data; None where they may be.
+    """Why published numbers on pm-sets are not shown with data; None if they may be.
 
-    `k`: the distance of the user's numbers, the published one if left out.
+    `k`: the distance of the user's numbers, by default the published one.
     """
     variant = find_altered_set(predictions)
     if variant:

@@ -1,4 +1,4 @@
-"""The line through published models, and how far from it a model lies.
+"""The line through published models, and the distance of a model from it.
 
 Effective robustness: Taori et al., "Measuring Robustness to Natural Distribution Shifts in Image
 Classification", NeurIPS 2020, Section 2.

@@ -73,8 +73,7 @@ class Standing:
 
     `open_ranks`: the first and the last rank that the data leave open, from 1 + how many means are
     higher to how many are not lower (`ModelPair.is_ordered`); the true ranks lie within for all
-    models of a leaderboard at once in 95 % of cases. `tied`: the models without a clear difference
-    from it.
+    models of a leaderboard at once in 95 % of cases. `tied`: models without a clear difference.
     """
 
     rank: int

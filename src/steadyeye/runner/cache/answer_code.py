@@ -1,4 +1,4 @@
-"""The code behind an answer: of the model that gives it, and of what makes the image it is of."""
+"""The code that a prediction depends on: that of the model, and that which makes its image."""
 
 import json
 import platform
@@ -24,21 +24,21 @@ FILE = "code.json"
 MOST = 16  # parts of a list that are looked at: its others are of the same kinds
 
 NO_ANSWER = ("steadyeye.core.plugins", "steadyeye.core.errors", "steadyeye.core.notebook")
-"""Modules that find plugins, word errors and print: no answer depends on them."""
+"""Modules that find plugins, write errors and print: no prediction depends on them."""
 
 ALONGSIDE: Mapping[str, tuple[str, ...]] = {
     "keras": ("jax", "tensorflow", "torch"),
     "onnxruntime": ("onnxruntime-gpu",),
     "scenedetect": ("scenedetect-headless",),
 }
-"""Import name → further packages that it may run on, or be installed as."""
+"""Import name → other packages that it may use, or be installed as."""
 
 
 def mark(objects: Collection[object], plugin_modules: Collection[str], folder: Path | None) -> str:
-    """A fingerprint of the code that objects run, and of the versions of the packages behind it.
+    """A fingerprint of the code that objects run, and of the versions of packages that it uses.
 
-    `plugin_modules`: the modules that built them, whose whole code counts. `folder`: where what was
-    found out is kept until a file changes; None: nowhere.
+    `plugin_modules`: the modules that built them, whose whole code counts. `folder`: where the
+    results are stored until a file changes; None: nowhere.
     """
     symbols, packages = parts(objects)
     roots = frozenset({*symbols, *((module, "") for module in plugin_modules)})
@@ -47,7 +47,7 @@ def mark(objects: Collection[object], plugin_modules: Collection[str], folder: P
 
 
 def image_shape(sample: Sample) -> object:
-    """Equal for two samples of a source whose images the same code makes; quick to find out."""
+    """A cheap value that is equal for samples of a source whose images the same code makes."""
     return _shape(sample.image), sample.measure and _shape(sample.measure)
 
 
@@ -75,8 +75,8 @@ def _is_composed(kind: type) -> bool:
 def parts(objects: Collection[object]) -> tuple[frozenset[Symbol], frozenset[str]]:
     """What objects are made of: functions and classes of ours, and import names of other packages.
 
-    Goes through closures, attributes and containers; stops at objects of others. One that says what
-    it is made of (`Composed`) is taken at its word.
+    Goes through closures, attributes and containers; stops at objects of others. For a `Composed`
+    object, only the parts that it declares count.
     """
     todo, visited = list(objects), set[int]()
     symbols: set[Symbol] = set()
@@ -114,13 +114,13 @@ def _cells(function: FunctionType) -> list[object]:
 
 
 def _list_wrapped(value: object) -> list[object]:
-    """The function in an object that a decorator made of it, as those of numba."""
+    """The function inside an object made by a decorator, such as numba's."""
     own = {} if isinstance(value, type) else _attributes(value)
     return [own["__wrapped__"]] if "__wrapped__" in own else []
 
 
 def _list_inner(value: object) -> list[object]:
-    """What an object holds that may have code of its own."""
+    """The contents of an object that may have code."""
     inner: list[object] = _list_wrapped(value)
     if isinstance(value, FunctionType):
         inner += _cells(value)
@@ -147,7 +147,7 @@ def _attributes(value: object) -> Mapping[str, object]:
 
 
 _ONE_AT_A_TIME = threading.Lock()
-"""One thread reads the code, and the others take what it stored."""
+"""A lock: one thread reads the code, and the others use its stored result."""
 
 
 def _code(roots: frozenset[Symbol], folder: Path | None) -> tuple[str, frozenset[str]]:
@@ -187,7 +187,7 @@ def _read(folder: Path) -> dict[str, Any]:
 
 @cache
 def versions(packages: frozenset[str]) -> str:
-    """The versions of packages, by import names, and of what they require themselves."""
+    """The versions of packages, given by import names, and of their requirements."""
     installed = {"python": platform.python_version()}
     installed["platform"] = f"{platform.system()} {platform.machine()}"
     for package in packages:
@@ -210,6 +210,6 @@ def _version(distribution: str) -> str:
 
 @cache
 def _list_required(distribution: str) -> tuple[str, ...]:
-    """The distributions that one requires whatever is asked of it."""
+    """The distributions that one requires without any extra."""
     lines = [line for line in requires(distribution) or () if "extra ==" not in line]
     return tuple(re.split(r"[^\w.-]", line.strip(), maxsplit=1)[0] for line in lines)

@@ -1,4 +1,4 @@
-"""One cached answer as bytes, and back; its checksum tells what was altered since."""
+"""One cached answer as bytes, and back; its checksum detects changes."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ from steadyeye.core.types import Tag
 
 CHECK = 16  # bytes of the checksum that an entry begins with
 KINDS = ("<f4", "<f8", "<i4", "<i8")
-"""Numbers that answers are of; NumPy makes more of a text than a kind of numbers."""
+"""Number types of answers; NumPy would accept more texts than these."""
 
 Answer: TypeAlias = NDArray[np.float32] | Detections
 """The scores of one image, (classes,) over the model's own, or the detections in it."""
@@ -26,7 +26,7 @@ Answer: TypeAlias = NDArray[np.float32] | Detections
 class CachedAnswer:
     """The answer of a model to one image, and what was recorded of the image when it was decoded.
 
-    `tags`: what the sample's `measure` gave. `size`: (height, width) of the image.
+    `tags`: the result of the sample's `measure`. `size`: (height, width) of the image.
     """
 
     answer: Answer
@@ -51,7 +51,7 @@ def encode(key: bytes, cached: CachedAnswer) -> bytes:
 
 
 def decode(key: bytes, entry: bytes) -> CachedAnswer | None:
-    """What an entry of `key` holds; None where it is not what was written."""
+    """The content of an entry of `key`; None if it was changed after it was written."""
     body = memoryview(entry)[CHECK:]
     if _checksum(key, body) != entry[:CHECK]:
         return None
@@ -77,7 +77,7 @@ def _read_body(body: memoryview) -> CachedAnswer:
 def _head(
     text: bytes,
 ) -> tuple[Mapping[str, Tag], tuple[int, int], list[tuple[np.dtype[Any], tuple[int, ...]]]]:
-    """The tags, the size and the arrays that a head tells; those of many entries are the same."""
+    """The tags, the size and the arrays described by a head; cached, as many entries share them."""
     head = json.loads(text)
     height, width = head["size"]
     tags = {name: _tag(value) for name, value in head["tags"].items()}

@@ -1,4 +1,4 @@
-"""Looking after the store: what is in it, and taking out what was not used for longest."""
+"""The content of the store, and the deletion of entries that were unused the longest."""
 
 import sqlite3
 import time
@@ -17,7 +17,7 @@ SPARE = 0.9  # a store over its limit is brought to this share of it
 
 @dataclass(frozen=True)
 class Group:
-    """What one run kept of one model; `used`: days since it was last of use."""
+    """The answers that one run stored of one model; `used`: days since their last use."""
 
     id: int
     mark: str
@@ -29,7 +29,7 @@ class Group:
 
 
 def groups(folder: Path) -> list[Group]:
-    """What the store in a folder holds, what was used last first; nothing where there is none.
+    """The groups of the store in a folder, the last used first; none without a store.
 
     Raises `UsageError` for a file that is no store.
     """
@@ -40,9 +40,9 @@ def groups(folder: Path) -> list[Group]:
 
 
 def prune(folder: Path, is_removed: Callable[[Group], bool], most: int | None) -> list[Group]:
-    """Takes out the groups that are `wanted` out, then those longest unused until `most` is met.
+    """Deletes the `wanted` groups, then those unused the longest until at most `most` is left.
 
-    `most`: bytes; None: no limit. Returns what was taken out.
+    `most`: bytes; None: no limit. Returns the deleted groups.
     """
     if not (folder / FILE).is_file():
         return []
@@ -57,7 +57,7 @@ def prune(folder: Path, is_removed: Callable[[Group], bool], most: int | None) -
 
 
 def clear(folder: Path) -> bool:
-    """Removes the store in a folder whatever it holds; whether there was one."""
+    """Deletes the store in a folder; returns whether there was one."""
     existed = (folder / FILE).is_file()
     for suffix in ("", "-wal", "-shm"):
         (folder / f"{FILE}{suffix}").unlink(missing_ok=True)
@@ -65,7 +65,7 @@ def clear(folder: Path) -> bool:
 
 
 def shrink(store: Store, most: int) -> None:
-    """Brings a store to its limit, if it is over it; what goes wrong costs nothing but room."""
+    """Shrinks a store to its limit; errors are ignored, as they only cost space."""
     if store.problem:
         return
     with suppress(sqlite3.Error, OSError):

@@ -1,4 +1,4 @@
-"""The answers of a model looked up and stored: under which keys, in which store, for how long."""
+"""Looks up and stores the answers of a model: keys, stores and limits."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,9 +44,9 @@ class Cache:
     marks: dict[object, str] = field(default_factory=dict, repr=False)
 
     def find_keys(self, samples: Sequence[Sample]) -> list[bytes | None]:
-        """The keys of the answers to samples; None where only its pixels say what one is.
+        """The keys of the answers to samples; None for a sample that only its pixels identify.
 
-        A file that is as it was when its content was named is not read again.
+        A file is not read again if it is unchanged since its content was hashed.
         """
         stamps = [_find_stamp(sample) for sample in samples]
         known = self.store.read_names([stamp for stamp in stamps if stamp])
@@ -63,14 +63,14 @@ class Cache:
         ]
 
     def hash_pixels(self, image: Image) -> bytes:
-        """The key of the answer to an image whose source does not say what it is."""
+        """The key of the answer to an image that its source does not identify."""
         text = f"{self._mark_model()}\npixels {image.shape}\n"
         digest = hashlib.blake2b(text.encode(), digest_size=KEY_SIZE)
         digest.update(np.ascontiguousarray(image).data)
         return digest.digest()
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, CachedAnswer]:
-        """The answers that are in the store under these keys."""
+        """The stored answers of these keys."""
         return self.store.get(keys)
 
     def put(self, answers: Mapping[bytes, CachedAnswer]) -> None:
@@ -78,13 +78,13 @@ class Cache:
         self.store.put((self.model.fingerprint, self.model.name, self.data), answers)
 
     def fits(self, answer: Answer) -> bool:
-        """Whether an answer is such as the model gives."""
+        """Whether an answer has the form of the model's answers."""
         if isinstance(answer, Detections):
             return self.width is None
         return self.width is not None and answer.shape == (self.width,)
 
     def _mark_model(self) -> str:
-        """What all answers of the model share: its fingerprint, its code and packages.
+        """The part of the key shared by all answers: the model's fingerprint, code and packages.
 
         Another version of ONNX Runtime may differ in the last bit.
         """
@@ -96,7 +96,7 @@ class Cache:
         return self.marks[MODEL]
 
     def _mark_image(self, sample: Sample) -> str:
-        """What stands for the code that makes the image of a sample."""
+        """The part of the key for the code that makes the image of a sample."""
         shape = answer_code.image_shape(sample)
         if shape not in self.marks:
             self.marks[shape] = answer_code.mark([sample], (), self.store.folder)
@@ -120,14 +120,14 @@ def _read_name(sample: Sample) -> str | None:
 
 
 def open_configured_store(setting: str) -> Store | None:
-    """The store that a job's `cache` names; None where answers are not stored."""
+    """The store that a job's `cache` names; None if answers are not stored."""
     folder = settings.folder(setting)
     return open_store(folder) if folder else None
 
 
 @contextmanager
 def closing_store(store: Store | None, say: Callable[[str], None]) -> Iterator[None]:
-    """Notes at the end of the block what was used, keeps to the limit and says what went wrong."""
+    """At the end of the block, records the used groups, applies the limit and reports problems."""
     most = settings.limit()
     if store:
         # what a run writes must be able to stay when the store is brought to its limit
@@ -143,14 +143,14 @@ def closing_store(store: Store | None, say: Callable[[str], None]) -> Iterator[N
 
 
 def list_problems(store: Store) -> tuple[str, ...]:
-    """What the user should know of a store: that it is full, or not used any further."""
+    """Notes for the user on a store: that it is full, or no longer used."""
     full = f"the cache is full at {settings.limit() / 1e9:g} GB; {settings.LIMIT} sets its size"
     return (*((full,) if store.room <= 0 else ()), *((store.problem,) if store.problem else ()))
 
 
 @dataclass(frozen=True)
 class SharedStore:
-    """A store as another process gets to know it; `room`: bytes that the process may write.
+    """A description of a store for another process; `room`: bytes that the process may write.
 
     `file`: the device and the number of its file, `machine`: where that was read. Nothing else is
     used: SQLite's shared memory, by which writers agree, does not reach beyond a machine.
@@ -162,7 +162,7 @@ class SharedStore:
     room: int
 
     def join(self) -> Store | None:
-        """The driver's store in a worker; None where the worker is on another machine."""
+        """The driver's store in a worker; None if the worker is on another machine."""
         if identify_machine() != self.machine or _identify_file(self.folder) != self.file:
             return None
         store = open_store(self.folder)
@@ -170,7 +170,7 @@ class SharedStore:
         return store
 
     def describe_refusal(self) -> str:
-        """What a worker says that is on another machine."""
+        """The note of a worker that is on another machine."""
         return (
             f"the cache '{self.folder}' is a file of one machine: workers on other machines do "
             "not use it"
@@ -178,7 +178,7 @@ class SharedStore:
 
 
 def share_store(store: Store, workers: int) -> SharedStore | None:
-    """The store for so many worker processes; None where it cannot be used."""
+    """The store for a number of worker processes; None if it cannot be used."""
     if not store.ready():
         return None
     file = _identify_file(store.folder)

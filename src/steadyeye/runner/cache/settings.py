@@ -1,4 +1,4 @@
-"""Where answers are kept, and how much of them."""
+"""The folder and the size limit of the cache."""
 
 import os
 import re
@@ -15,7 +15,7 @@ UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
 
 def folder(setting: str = "") -> Path | None:
-    """The folder of the cache; None where nothing is to be kept.
+    """The folder of the cache; None if nothing is stored.
 
     The first of: `setting`; `$STEADYEYE_CACHE`; `$XDG_CACHE_HOME/steadyeye/answers`;
     `~/.cache/steadyeye/answers`. `off` stands for none.

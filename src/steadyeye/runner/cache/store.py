@@ -35,14 +35,14 @@ clock says, and `used` is the clock's time of it. `files`: what the content of a
 (`Sample.key`) when the disk said this of it (`ImageFile.stamp`)."""
 
 Pending: TypeAlias = Future[Mapping[bytes, CachedAnswer]]
-"""The answers that a thread will give to the keys it claimed, of those that it could answer."""
+"""The answers that a thread will give for the keys it claimed, if it succeeds."""
 
 
 class Claims:
-    """The keys that threads of this process run a model for: each is inferred by one of them.
+    """The keys that threads of this process infer: each key by one thread.
 
-    Who claims keys releases them, with what answers there are; whoever else came to one of them
-    waits for that. A thread answers all that it claimed before it waits, so that no two wait for
+    A thread that claims keys releases them with their answers; other threads that need one of them
+    wait for that. A thread answers all that it claimed before it waits, so that no two wait for
     each other.
     """
 
@@ -51,7 +51,7 @@ class Claims:
         self._pending: dict[bytes, Pending] = {}
 
     def claim(self, keys: Sequence[bytes]) -> tuple[list[int], dict[int, Pending]]:
-        """The places of the keys that are now the caller's, and the answers of the others."""
+        """The positions of the keys now claimed by the caller, and the answers of the others."""
         mine: list[int] = []
         others: dict[int, Pending] = {}
         own: Pending = Future()
@@ -65,7 +65,7 @@ class Claims:
         return mine, others
 
     def release(self, keys: Collection[bytes], answers: Mapping[bytes, CachedAnswer]) -> None:
-        """Gives up keys that the caller claimed; to be called once the answers are stored."""
+        """Releases keys that the caller claimed; to be called once the answers are stored."""
         with self._lock:
             futures = {self._pending.pop(key) for key in keys}
         for future in futures:
@@ -73,7 +73,7 @@ class Claims:
 
 
 class Store:
-    """Answers in a folder; what goes wrong with it never stops a run, `problem` says what did.
+    """Answers in a folder; its errors never stop a run, `problem` describes them.
 
     `room`: bytes that this process may still write, so that no run writes without end. A copy
     in another process is the same store.
@@ -93,7 +93,7 @@ class Store:
         return open_store, (self.folder,)
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, CachedAnswer]:
-        """The answers that are stored under these keys; an entry that was altered is none."""
+        """The stored answers of these keys, without altered entries."""
         rows = self._rows("select key, grp, value from answers where key", keys)
         self._touched.update(row[1] for row in rows)
         answers = ((key, decode(key, value)) for key, _, value in rows)
@@ -110,11 +110,11 @@ class Store:
             self._give_up(error)
 
     def read_names(self, stamps: Sequence[str]) -> dict[str, str]:
-        """What files with these stamps are known to hold: stamp → name of the content."""
+        """The known contents of files with these stamps: stamp → name of the content."""
         return dict(self._rows("select stamp, name from files where stamp", stamps))
 
     def put_names(self, names: Mapping[str, str]) -> None:
-        """Stores what files with these stamps hold: stamp → name of the content."""
+        """Stores the contents of files with these stamps: stamp → name of the content."""
         if self.problem or not names or self.room <= 0:
             return
         try:
@@ -124,7 +124,7 @@ class Store:
             self._give_up(error)
 
     def ready(self) -> bool:
-        """Whether there is a store to use; makes it where there is none."""
+        """Whether there is a usable store; creates it if there is none."""
         try:
             return bool(self.connection) and not self.problem
         except (sqlite3.Error, OSError) as error:
@@ -132,7 +132,7 @@ class Store:
             return False
 
     def finish(self) -> None:
-        """Notes which groups were used; to be called at the end of a run, or as it goes."""
+        """Records which groups were used; to be called during a run or at its end."""
         if self.problem or not self._touched:
             return
         with suppress(sqlite3.Error, OSError), write_whole(self.connection) as db:
@@ -150,7 +150,7 @@ class Store:
         return connection
 
     def _rows(self, query: str, values: Sequence[bytes] | Sequence[str]) -> list[Any]:
-        """The rows where what `query` ends with is one of the values; none of a store of no use."""
+        """The rows with one of the values in the last condition of `query`; none if unusable."""
         if self.problem or not values:
             return []
         marks = ",".join("?" * len(values))
@@ -224,7 +224,7 @@ _opening = threading.Lock()
 
 
 def open_store(folder: Path) -> Store:
-    """The store in a folder, one a process: its threads share what is on its way."""
+    """The store in a folder, one per process, so that its threads share pending answers."""
     with _opening:
         store = _stores.get(folder.absolute())
         if store is None or store.problem:

@@ -1,4 +1,4 @@
-"""Between workers and the run: what a worker did, and the driver that takes it in."""
+"""The results of workers, and the driver that receives them."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -23,9 +23,9 @@ SEEN_WITHIN = 90.0  # seconds that a network disk may take to show what another 
 
 @dataclass(frozen=True)
 class Done:
-    """What came of a shard: written by its worker, or its file's content, or why there is neither.
+    """The outcome of a shard: written by its worker, or its file's content, or the error.
 
-    `took`: as of `Stopwatch.take_sums`. `notes`: what the user should know.
+    `took`: as of `Stopwatch.take_sums`. `notes`: notes for the user.
     """
 
     shard: int
@@ -77,7 +77,7 @@ class ShardComputer:
 
 
 class Driver:
-    """The driver's side: takes in what workers did to the shards of a cell.
+    """The driver's side: receives the results of the workers for the shards of a cell.
 
     `advance` is called with the rows of each finished shard, those finished before first,
     `report_times` with the sums of its stopwatch, and `say` with each note once. `written`: shards
@@ -99,7 +99,7 @@ class Driver:
         advance(sum(len(cell.span(number)) for number in finished))
 
     def take(self, done: Done) -> None:
-        """Takes in a shard. Raises `UsageError` with the worker's reason where there is none."""
+        """Receives a shard. Raises `UsageError` with the worker's reason if it failed."""
         if done.error:
             raise UsageError(done.error)
         for note in sorted(set(done.notes) - self._notes):
@@ -114,9 +114,9 @@ class Driver:
         self.advance(len(self.cell.span(done.shard)))
 
     def close(self) -> None:
-        """Waits until this process sees all that workers wrote, and clears what dead ones left.
+        """Waits until all files of the workers are visible; deletes what dead ones left.
 
-        Raises `UsageError` where a shard does not appear.
+        Raises `UsageError` if a shard does not appear.
         """
         deadline = time.monotonic() + SEEN_WITHIN
         while lost := set(self.left) - set(self.cell.list_finished()):

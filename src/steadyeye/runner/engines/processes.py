@@ -1,4 +1,4 @@
-"""Worker processes on this machine, for where threads would wait for Python's lock.
+"""Worker processes on this machine, for code in which threads would wait for Python's lock.
 
 The same shards, bytes and resume as with threads. A process is started anew, not forked, and needs
 no `__main__` guard in the user's script. One that dies is replaced and its shard computed again.
@@ -29,12 +29,13 @@ TRIES = 3  # of a shard whose worker dies
 GRACE = 5.0  # seconds that a worker has to end
 LOOK = 1.0  # seconds after which workers are looked after that say nothing
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""How many threads libraries use: by themselves one a processor, in each of the processes."""
+"""Variables with the number of threads of libraries: by default one per processor in each
+process."""
 
 
 @dataclass(eq=False)
 class Worker:
-    """A process, its number from 0, the line to it, and the shard that it is at; None: none."""
+    """A process, its number from 0, its connection, and its current shard or None."""
 
     process: "subprocess.Popen[bytes]"
     number: int
@@ -42,13 +43,13 @@ class Worker:
     shard: int | None = None
 
     def tell(self, message: Order | int) -> None:
-        """Sends the order, or a shard's number; that it died is noticed when it is waited for."""
+        """Sends the order, or a shard's number; a dead process is detected in `answer`."""
         self.shard = message if isinstance(message, int) else None
         with suppress(OSError):
             self.line.send(message)
 
     def answer(self) -> Done | None:
-        """What it did; None where it died."""
+        """Its result; None if it died."""
         # what it forked may hold its end of the line open after it
         if self.process.poll() is not None and not self.line.poll():
             return None
@@ -60,10 +61,10 @@ class Worker:
 
 
 def complete(driver: Driver, order: Order, engine: Processes) -> int:
-    """Computes the shards that are left in processes; returns how many of these died meanwhile.
+    """Computes the remaining shards in processes; returns how many processes died.
 
-    An error or an interrupt ends all of them; finished shards stay. Raises `UsageError` for what a
-    worker raises, and where the workers at one shard die three times over.
+    An error or an interrupt ends all of them; finished shards stay. Raises `UsageError` for errors
+    of a worker, and if workers die at the same shard three times.
     """
     count = min(engine.processes, len(driver.left))
     shards, unused = Shards(Turns(driver.left, count)), list(range(count))
@@ -94,14 +95,14 @@ def complete(driver: Driver, order: Order, engine: Processes) -> int:
 
 
 class Shards:
-    """The shards that are left: stretches of consecutive ones, and those whose worker died."""
+    """The remaining shards: stretches of consecutive ones, and those whose worker died."""
 
     def __init__(self, turns: Turns) -> None:
         self.deaths: Counter[int] = Counter()
         self._turns, self._lost = turns, deque[int]()
 
     def next(self, worker: int) -> int | None:
-        """The next shard of a worker, by its number; None where none is left."""
+        """The next shard of a worker, by its number; None if none is left."""
         return self._lost.popleft() if self._lost else self._turns.next(worker)
 
     def put_back(self, shard: int) -> None:
@@ -111,7 +112,7 @@ class Shards:
 
 
 def _ready(workers: Sequence[Worker]) -> list[Worker]:
-    """The busy workers that have something to say, or are dead."""
+    """The busy workers that have a result or are dead."""
     busy = {worker.line: worker for worker in workers if worker.shard is not None}
     speaking = wait(list(busy), timeout=LOOK)
     dead = [line for line, worker in busy.items() if worker.process.poll() is not None]
@@ -141,7 +142,7 @@ def _start_worker(number: int, threads: int) -> Worker:
 
 @contextmanager
 def _hold_workers() -> Iterator[list[Worker]]:
-    """The workers, ended at the end of the block whatever happens; nothing half done is kept."""
+    """The workers, which are always ended with the block; unfinished shards are deleted."""
     workers: list[Worker] = []
     try:
         yield workers
@@ -153,7 +154,7 @@ def _hold_workers() -> Iterator[list[Worker]]:
 
 
 def _end(worker: Worker) -> None:
-    """Waits for a worker that is over, or soon; one that holds out is killed."""
+    """Waits for a worker to end; one that does not is killed."""
     worker.line.close()
     try:
         worker.process.wait(GRACE)
@@ -174,9 +175,9 @@ def _describe_death(driver: Driver, number: int, code: int) -> str:
 
 
 def work(handle: int) -> None:
-    """A worker: shards in, what came of them out, until the driver hangs up or is gone.
+    """A worker: receives shards and sends results until the driver disconnects or dies.
 
-    `handle`: the file descriptor of the line to it; the order comes first.
+    `handle`: the file descriptor of the connection to it; the order comes first.
     """
     os.set_inheritable(handle, False)
     line = Connection(handle)
@@ -191,7 +192,7 @@ def work(handle: int) -> None:
 
 
 def _listen(line: Connection, shards: "SimpleQueue[int]") -> None:
-    """Takes shards in, also while one is computed, so that a driver that died is noticed."""
+    """Receives shards, also while one is computed, to detect a dead driver."""
     try:
         while True:
             shards.put(line.recv())
@@ -203,9 +204,9 @@ VARIABLE = "CUDA_VISIBLE_DEVICES"
 
 
 def assign_gpu(worker: int) -> Mapping[str, str]:
-    """What the environment of a worker process, by its number from 0, says of the GPU it may use.
+    """Environment variables that assign a GPU to a worker process, by its number from 0.
 
-    Where several GPUs may be used here, workers take them in turn; empty where there is no choice.
+    If several GPUs may be used, they are assigned in turn; empty if there is no choice.
     """
     gpus = list_gpus()
     return {VARIABLE: gpus[worker % len(gpus)]} if len(gpus) > 1 else {}

@@ -1,4 +1,4 @@
-"""The Ray engine: a pool of actors, each with a model of its own, computes the shards of a run.
+"""The Ray engine: a pool of actors, each with its own model, computes the shards of a run.
 
 Same shards, same bytes, same resume as the local engine: a run begun with one can be finished with
 the other. Actors write their shards to the store or the disk that they share with the driver; from
@@ -35,10 +35,10 @@ STRAY = re.compile(rb"[^\n]*Set ray log level from environment variable[^\n]*\n"
 
 
 def complete(driver: Driver, order: Order, cluster: Cluster) -> Mapping[str, int]:
-    """Computes the shards that are left on a cluster; returns their number by node.
+    """Computes the remaining shards on a cluster; returns their number by node.
 
-    Actors and nodes that die are replaced, and their shards computed again. Raises `UsageError`
-    for what a worker raises, and where the actors at one shard die `TRIES` times over.
+    Actors and nodes that die are replaced, and their shards computed again. Raises `UsageError` for
+    errors of a worker, and if actors die at the same shard `TRIES` times.
     """
     left = [{"shard": shard} for shard in driver.left]
     by_node: Counter[str] = Counter()
@@ -67,7 +67,7 @@ class Tries:
         self.begun: Counter[int] = Counter()
 
     def begin(self, shard: int) -> int:
-        """How often a shard was begun, this time too."""
+        """The number of times a shard was begun, including this one."""
         self.begun[shard] += 1
         return self.begun[shard]
 
@@ -79,7 +79,7 @@ class RayWorker:
         self.computer, self.tries, self.most = ShardComputer(order), tries, most
 
     def __call__(self, batch: Any) -> Any:
-        """What came of one shard, as a `Done`, and where."""
+        """The outcome of one shard as a `Done`, and its node."""
         number = batch["shard"][0].as_py()
         done = (
             Done(number, error=_describe_death(number, self.most))
@@ -105,7 +105,7 @@ def _describe_death(number: int, times: int) -> str:
 
 @contextmanager
 def _connect(cluster: Cluster) -> Iterator[None]:
-    """Holds a connection to the cluster; one that is there already is used and left."""
+    """A connection to the cluster; an existing one is used and not closed."""
     if ray.is_initialized():
         yield
         return
@@ -134,7 +134,7 @@ def _connect(cluster: Cluster) -> Iterator[None]:
 
 
 def _check_reachable(address: str) -> None:
-    """Raises `OSError` where nothing listens: Ray itself would try for ten minutes."""
+    """Raises `OSError` if nothing listens, since Ray itself would try for ten minutes."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if colon:
         socket.create_connection((host, int(port)), timeout=REACH).close()
@@ -165,7 +165,7 @@ def _keep_handlers() -> Iterator[None]:
 
 @contextmanager
 def _without(stray: "re.Pattern[bytes]") -> Iterator[None]:
-    """A block whose standard error passes on all but what is `stray`, also what C++ writes."""
+    """A block that removes `stray` lines from standard error, including those of C++ code."""
     reading, writing = os.pipe()
     before = os.dup(2)
     os.dup2(writing, 2)

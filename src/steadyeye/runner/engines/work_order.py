@@ -1,4 +1,4 @@
-"""What another process is told, so that it computes shards of a cell, and the task made of it.
+"""The order that lets another process compute shards of a cell, and the task built from it.
 
 Texts, as the user wrote them; an object that was given in Python goes along pickled.
 """
@@ -29,7 +29,7 @@ from steadyeye.runner.job import Job, RemoteEngine
 from steadyeye.runner.task import Task, task
 
 VARIABLES = (plugin_folder.VARIABLE, confinement.VARIABLE, image_file.VARIABLE)
-"""What of the environment a worker on another machine takes over."""
+"""Environment variables that a worker on another machine gets."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class Order:
     prefetches: bool
 
     def is_reachable(self) -> bool:
-        """Whether the cell's folder, as it is seen from here, is the driver's, still held by it."""
+        """Whether the cell's folder, as visible here, is the driver's and still locked by it."""
         token = place(self.out) / self.token
         try:
             is_same = token.read_bytes() == self.token.encode()
@@ -68,7 +68,7 @@ class Order:
 
 @contextmanager
 def open_order(job: Job, task: Task, cell: Cell, engine: RemoteEngine) -> Iterator[Order]:
-    """The order of a cell to an engine, for as long as this process takes in what comes."""
+    """The order of a cell to an engine, valid while this process receives results."""
     folder = cell.folder.absolute() if isinstance(cell.folder, Path) else cell.folder
     # a name that `mend` clears where this process dies
     token = f".{secrets.token_hex(8)}.tmp"
@@ -92,7 +92,7 @@ def open_order(job: Job, task: Task, cell: Cell, engine: RemoteEngine) -> Iterat
 
 
 def pack_objects(objects: Mapping[str, Any]) -> bytes:
-    """Objects for another process. Raises `UsageError` for one that cannot be sent there."""
+    """Pickles objects for another process. Raises `UsageError` for one that cannot be pickled."""
     for name, value in objects.items():
         try:
             content = pickle.dumps(value)
@@ -105,7 +105,7 @@ def pack_objects(objects: Mapping[str, Any]) -> bytes:
 
 
 def build_task(order: Order) -> Task:
-    """The task of an order, built in this process. Raises `UsageError` where it is another one."""
+    """The task of an order, built in this process. Raises `UsageError` if the task differs."""
     for package, version in order.provenance.items():
         if provenance().get(package) != version:
             raise UsageError(
