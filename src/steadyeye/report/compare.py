@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions, samples
@@ -139,9 +141,21 @@ def rank_groups(
             for model in item
             for name in model.bound_metrics
         }
-        why = " ".join(sorted(filter(None, unlike)))
+        why = " ".join(sorted(filter(None, (*unlike, *map(_explain_errors, models)))))
         raise UsageError(why or "these models have no metric in common; give other --metrics")
     return pairs
+
+
+def _explain_errors(models: Sequence[Evaluated]) -> str:
+    """That no sample has a prediction of every model; blank where some have."""
+    tables = [model.predictions for model in models]
+    if len(tables) < 2 or np.all([table.valid for table in tables], axis=0).any():
+        return ""
+    counts = [f"{table.model} {int(table.valid.sum()):,} of {len(table):,}" for table in tables]
+    return (
+        f"no sample of {tables[0].data} was predicted by every model ({', '.join(counts)}); leave "
+        "out, or run again, the models that predicted few"
+    )
 
 
 def _check_shared(tables_of_runs: Sequence[tuple[Place, Predictions]]) -> None:

@@ -32,7 +32,7 @@ from steadyeye.core.stats.trials import Statistic, Trials
 from steadyeye.core.types import Result
 from steadyeye.metrics.degraded_accuracy import degraded_accuracy
 from steadyeye.report.analyses.comparison import comparison
-from steadyeye.report.compare import group_tables, list_unranked
+from steadyeye.report.compare import group_tables, list_unranked, rank_models
 from steadyeye.report.comparison.leaderboards import (
     RankedModel,
     boards,
@@ -544,6 +544,13 @@ def test_samples_that_one_model_could_not_predict_are_left_out_for_all():
     assert "2 samples left out of this comparison: no prediction" in " ".join(
         comparison([whole, broken]).text
     )
+
+
+def test_models_without_a_sample_that_all_predicted_are_refused_as_such():
+    """No other --metrics would help."""
+    broken = steady("broken", errors=["x"] * 8)
+    with pytest.raises(UsageError, match=r"no sample of d was .* \(whole 8 of 8, broken 0 of 8\);"):
+        rank_models([[steady("whole"), broken]])
 
 
 def test_other_samples_are_not_compared():
