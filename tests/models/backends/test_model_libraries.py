@@ -474,3 +474,24 @@ def test_networks_of_modules_that_moved_go_by_their_former_names(name):
     for network in classes:
         text = architecture(network(torch.nn.Identity()))
         assert text.startswith(f"{FORMER[name]}.{network.__qualname__} {network.__name__}(")
+
+
+def test_places_are_read_as_torchvision_reads_them(torchvision):
+    """Values and gradients of the tests' own reading of feature maps, to the last bit."""
+    from torchvision_ops import REFERENCE, interpolate
+
+    if REFERENCE is None:
+        pytest.skip("torchvision imports as it is")
+    random = torch.Generator().manual_seed(0)
+    image = torch.randint(0, 2, (9,), generator=random)
+    # some lie before the map and some behind it
+    y, x = (12 * torch.rand(9, 7, 2, generator=random) - 2 for _ in range(2))
+    results = []
+    for read in (REFERENCE, interpolate):
+        values = torch.rand(2, 3, 8, 6, generator=torch.Generator().manual_seed(1))
+        values.requires_grad_()
+        places = read(values, image, y, x, None, None)
+        places.square().sum().backward()
+        results.append((places, values.grad))
+    for expected, computed in zip(*results, strict=True):
+        assert torch.equal(expected, computed)
