@@ -133,6 +133,7 @@ MISTAKES = [
     (["--data", "video(path='clip.mp4')", "--metrics", "pm_k"], "pm_k needs labels: it"),
     (["--data", "every_frame(path='clip.mp4')", "--metrics", "blink_rate"], "needs a detector: it"),
     (["--data", "video(path='clip.mp4')", "--on-error", "go"], "no value of on_error named 'go'"),
+    (["--data", "video(path='clip.mp4')", "--class-list", "x"], "'x'; known: closed, open"),
     (["--data", "video(path='clip.mp4')", "--batch", "-1"], "batch=-1: give 1 or more, or 0"),
     (["--data", "video(path='clip.mp4', labels='dog')", "--class-map", "no.csv"], "no.csv"),
     ([], "the job has no data; give --data"),

@@ -144,7 +144,7 @@ def test_an_empty_baseline_is_an_error():
     never = [[1, 2], [0, 0]]
     with pytest.raises(UsageError, match="right on none of 2 images at level 0"):
         degraded_accuracy(sweep({"fog": never}))
-    with pytest.raises(UsageError, match="baseline set"):
+    with pytest.raises(UsageError, match="value of images"):
         degraded_accuracy(sweep({"fog": FOG}), images="some")
 
 

@@ -117,6 +117,7 @@ def test_an_incomplete_gate_is_refused():
         ((accuracy_bounds, None, "0.1", False), "give --against too"),
         ((accuracy_bounds, "pm_k", None, False), "give --against too"),
         ((accuracy_bounds, None, "-1", True), "give 0 or more"),
+        ((accuracy_bounds, None, "much", True), "--max-drop much: give a number, such as 0.02"),
         (((), None, "0.1", True), "needs metrics"),
         ((accuracy_bounds, "pmk", "0.1", True), "did you mean"),
     ]:

@@ -67,7 +67,7 @@ def profiles(predictions: Predictions, images: str = "right") -> Profiles:
     at any level is left out. Raises `UsageError` if the baseline set is empty.
     """
     if images not in CHOICES:
-        raise unknown("baseline set", images, CHOICES)
+        raise unknown("value of images", images, CHOICES)
     every = list_rows(predictions)
     if images == "all":
         return every

@@ -81,14 +81,18 @@ def tolerance(
         return None
     if drop is None:
         raise UsageError("--against needs a limit; give --max-drop, such as 0.02")
-    if parse_number(drop) < 0:
+    try:
+        allowed = parse_number(drop)
+    except UsageError:
+        raise UsageError(f"--max-drop {drop}: give a number, such as 0.02 or 2%") from None
+    if allowed < 0:
         raise UsageError(f"--max-drop {drop}: give 0 or more")
     specs = split(metrics or "") or list({str(item.spec): item.spec for item in required}.values())
     if not specs:
         raise UsageError("--against needs metrics; give --metrics or --require")
     for spec in specs:
         metric(spec)
-    return Tolerance(tuple(specs), parse_number(drop), drop.strip().endswith("%"))
+    return Tolerance(tuple(specs), allowed, drop.strip().endswith("%"))
 
 
 def gate(

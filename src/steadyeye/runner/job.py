@@ -65,7 +65,7 @@ class Job:
     def __post_init__(self) -> None:
         for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:
-                raise unknown(f"value of {name}", getattr(self, name), choices)
+                raise unknown(f"value of {name}", getattr(self, name), filter(None, choices))
         if self.batch < 0:
             raise UsageError(f"batch={self.batch}: give 1 or more, or 0 for the default")
         if self.baseline and not self.operators:

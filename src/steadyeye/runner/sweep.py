@@ -97,7 +97,7 @@ def metrics(images: str, thresholds: str, fast: bool = False, job: Job | None = 
     Of a `job` with a detector and true boxes mAP and objects, beside what classifiers of it have.
     """
     if images not in CHOICES:
-        raise unknown("baseline set", images, CHOICES)
+        raise unknown("value of images", images, CHOICES)
     try:
         shares = [float(part) for part in thresholds.split(",")]
     except ValueError:
