@@ -150,8 +150,11 @@ OTHERS = (
     (("plan", "free", "--target", "±5", "--premise", "constant"), "give constant-class or"),
     (("plan", "free", "--target", "±5", "--model", "x"), "has no such predictions; choose"),
     (("label", "free"), "no question; give --decide"),
-    (("label", "free", "--target", "±5", "--votes", "0"), "'--votes'"),
-    (("label", "free", "--budget", "0"), "'--budget'"),
+    (
+        ("label", "free", "--target", "±5", "--votes", "0"),
+        "--votes 0: give a whole number of 1 or more",
+    ),
+    (("label", "free", "--budget", "0"), "--budget 0: give a whole number of 1 or more"),
     (("label", "free", "--target", "±5", "--strata", "x"), "give confidence or class"),
     (("rows", "a", "--out", "r.json"), "has no detections; COCO's results are of detectors"),
     (("rows", "a", "b", "--out", "r.json"), "write one file for each"),

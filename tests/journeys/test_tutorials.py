@@ -104,7 +104,7 @@ def test_a_command_that_fails_is_told_with_what_it_printed(folder, monkeypatch, 
     [
         ("steadyeye run --modell a", "No such option: --modell"),
         ("steadyeye runn", "no command runn"),
-        ("steadyeye gate runs/a --min many", "--min many: give a whole number of 0 or more"),
+        ("steadyeye gate runs/a --min many", "valid integer"),
         ("make demos", "no target demos"),
         ("pip install -e '.[torchh]'", "no extra torchh"),
     ],

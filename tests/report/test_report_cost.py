@@ -16,6 +16,7 @@ from typer.main import get_command
 import steadyeye as se
 from steadyeye.cli import COMMANDS
 from steadyeye.cli.options import ParsingError, app, keep_text
+from steadyeye.core.errors import UsageError
 from steadyeye.core.stats import proportions
 from steadyeye.core.stats.proportions import mcnemar, tango
 from steadyeye.metrics.sequences.answer_runs import median
@@ -155,7 +156,7 @@ def test_text_on_the_command_line_is_as_typer_takes_it(words):
     for subcommand in plain.commands.values():
         keep_text(subcommand)
     assert parsed(plain) == parsed(usual)
-    with pytest.raises(ParsingError, match="integer"):
+    with pytest.raises(UsageError, match="--batch many: give a whole number"):
         plain.commands["run"].make_context("run", ["--batch", "many"])
     with pytest.raises(ParsingError) as refused:
         plain.commands["report"].make_context("report", [])

@@ -213,10 +213,11 @@ def _onnx_spec(path: Path) -> str:
     width = session.described_outputs[0].shape[-1:]
     if width != (None,) and is_classifier(session):
         names = read_names(session.metadata)
-        beside = _beside(path, *width)
-        # the file names them itself, or they are taken for ImageNet-1k's, which the run says
-        known = not beside and width[0] in (len(names), IMAGENET)
-        classes = {} if known else {"classes": _class_file(path, *width)}
+        has_names = len(names) == width[0] != IMAGENET
+        # they are taken for ImageNet-1k's, which the run says
+        is_assumed = width[0] == IMAGENET and not _beside(path, *width)
+        is_known = has_names or is_assumed
+        classes = {} if is_known else {"classes": _class_file(path, *width)}
         return str(Spec("onnx", {"path": str(path), **classes}))
     return _detector_spec(path, session)
 

@@ -84,7 +84,7 @@ class StreamFeed:
                     self.counts.lost_streams += 1
                 self._is_lost = True
                 self._count_seconds_down()
-                self.status = f"no stream: {reason}; it is opened again in {wait:g} s"
+                self.status = f"no stream: {reason}; the next try is in {wait:g} s"
                 self._clock.forget()
                 self._scene += 1
                 if self._stop.wait(wait):

@@ -17,7 +17,7 @@ from steadyeye.metrics.effective_robustness import effective_robustness as metri
 from steadyeye.metrics.testbed.published_models import (
     ANCHORS,
     PAIRS,
-    beside,
+    choose_published_set,
     find_altered_set,
     read_published,
 )
@@ -342,7 +342,7 @@ def test_other_data_is_not_passed_off_as_the_published_set(make, sentence):
     predictions = make()
     section = published_models([Evaluated(predictions, {})])
     assert sentence in section.text[1]
-    models = read_published(beside(predictions))
+    models = read_published(choose_published_set(predictions))
     assert models.title in section.method[0]
     for figure, space in zip(section.figures, (PROBIT, PLAIN), strict=True):
         grey = figure.spec["layer"][3]["data"]["values"]

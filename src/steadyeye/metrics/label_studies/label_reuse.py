@@ -292,6 +292,6 @@ def say_reuse(result: ReuseResult) -> str:
         return text
     lack = result.apart - result.apart_labels
     own = f"{result.apart_labels:,} labelled" if result.apart_labels else "none labelled"
-    nouns = "set that it did not ask about is", "sets that it did not ask about are"
+    nouns = "set outside that study is", "sets outside that study are"
     stratum = f"{number_of(result.apart, *nouns)} a new stratum"
     return f"{text}; {stratum}, {own}" if lack else f"{text}; {stratum}, all labelled"
