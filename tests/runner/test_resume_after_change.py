@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 
 import explain_toys
 import light_toys
@@ -117,3 +118,22 @@ def test_other_weights_are_named(folder):
     assert read_refusal(folder, *words).endswith(
         "holds predictions with another model: model file, weights, classes or code changed"
     )
+
+
+@pytest.mark.slow
+def test_a_note_that_changed_does_not_refuse_the_run(folder):
+    """What lies beside the data is noted, and decides no prediction."""
+    for name, clip in (("dark", "000.png"), ("light", "011.png")):
+        (folder / "pictures" / name).mkdir(parents=True)
+        for i in range(20):
+            shutil.copy(folder / "clip" / clip, folder / "pictures" / name / f"{i}.png")
+    words = done(folder, *RUN, "--model", DARK, "--data", "image_folder(root='pictures')")
+    (cell,) = (folder / "run" / "cells").iterdir()
+    before = {file.name: file.read_bytes() for file in cell.iterdir()}
+    (folder / "pictures" / "about.txt").write_text("not a picture")
+    done(folder, *words)
+    for engine in ("local", "local(processes=1)"):
+        for file in ("00001.arrow", "00001.seal", "seal.json"):
+            (cell / file).unlink()
+        done(folder, *words, "--engine", engine)
+        assert {file.name: file.read_bytes() for file in cell.iterdir()} == before

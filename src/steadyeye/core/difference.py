@@ -20,6 +20,16 @@ CONTEXT = 20
 """Letters before the first difference in a longer value."""
 
 
+def drop_notes(record: Any) -> Any:
+    """A record of mappings without their `notes`: words about data or models, which decide nothing.
+
+    They change with what lies beside the data, and with their wording in another version.
+    """
+    if not isinstance(record, Mapping):
+        return record
+    return {key: drop_notes(value) for key, value in record.items() if key != "notes"}
+
+
 def describe_difference(name: str, before: object, after: object) -> str:
     """The first difference of two values: "k of video in data is 5, not 10".
 

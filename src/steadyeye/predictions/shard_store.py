@@ -21,7 +21,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from steadyeye.core.difference import describe_difference
+from steadyeye.core.difference import describe_difference, drop_notes
 from steadyeye.core.errors import UsageError
 from steadyeye.core.storage.files import (
     Place,
@@ -90,28 +90,31 @@ def begin(folder: Place, identity: Mapping[str, Any]) -> Cell:
     """The cell in `folder`, created or resumed.
 
     A cell whose cell.json is lost or damaged is resumed if every shard belongs to the same cell.
+    A resumed cell keeps the notes with which it was created.
+
     Raises `UsageError` if the folder holds predictions of another cell.
     """
     path = folder / "cell.json"
     before = read_content(path) if path.is_file() else None
     if before is not None:
-        for key, value in json.loads(json.dumps(identity)).items():
+        for key, value in json.loads(json.dumps(drop_notes(identity))).items():
             if key == "content" and before.get(key) != value:
                 raise UsageError(
                     f"'{folder}' holds predictions of images that may have changed (their "
                     "record is lost, or an earlier version kept none); choose another --out"
                 )
-            if before.get(key) != value:
+            old = drop_notes(before.get(key))
+            if old != value:
                 title = key.replace("_", " ")
-                difference = describe_difference(title, before.get(key), value)
+                difference = describe_difference(title, old, value)
                 raise UsageError(
                     f"'{folder}' holds predictions with another {title}: {difference}; "
                     "choose another --out"
                 )
-    else:
-        folder.mkdir(parents=True, exist_ok=True)
-        _check_same(Cell(folder, identity))
-        write_record(path, identity)
+        return Cell(folder, before)
+    folder.mkdir(parents=True, exist_ok=True)
+    _check_same(Cell(folder, identity))
+    write_record(path, identity)
     return Cell(folder, identity)
 
 

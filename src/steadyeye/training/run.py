@@ -13,7 +13,7 @@ import torch
 
 from steadyeye.core import plugins
 from steadyeye.core.abilities import detects
-from steadyeye.core.difference import describe_difference
+from steadyeye.core.difference import describe_difference, drop_notes
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.provenance import provenance
@@ -319,7 +319,8 @@ def _check_same(out: Path, before: Mapping[str, Any], after: Mapping[str, Any]) 
         if isinstance(old, dict) and isinstance(new, dict):
             # what an earlier version did not record was as it is by default
             defaults = usual.get(part, {})
-            old = {key: old.get(key, defaults.get(key)) for key in new}
+            old = drop_notes({key: old.get(key, defaults.get(key)) for key in new})
+            new = drop_notes(new)
         if old != new:
             raise UsageError(
                 f"'{out}' holds another training: its {describe_difference(part, old, new)}; "

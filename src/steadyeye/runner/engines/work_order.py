@@ -15,6 +15,7 @@ from typing import Any
 
 from steadyeye.core import plugin_folder, plugins
 from steadyeye.core.code_permission import allow_code, list_allowed
+from steadyeye.core.difference import drop_notes
 from steadyeye.core.errors import UsageError
 from steadyeye.core.provenance import provenance
 from steadyeye.core.spec import parse
@@ -125,8 +126,8 @@ def build_task(order: Order) -> Task:
     )
     how = sweep.degrading(order.job, [model])
     built = task(order.job, (names[0], model), (names[1], source), how)
-    for key, value in json.loads(json.dumps(built.identity)).items():
-        if value != identity[key]:
+    for key, value in json.loads(json.dumps(drop_notes(built.identity))).items():
+        if value != drop_notes(identity[key]):
             raise UsageError(
                 f"a worker finds another {key} of {names[0]} on {names[1]}; "
                 "give every node the same weights and data"
