@@ -490,7 +490,7 @@ def test_runs_of_other_frames_are_refused(tmp_path):
     review = Review(review_set.read(tmp_path / "set"))
     evaluate(GreyModel([]), reviewed(root=str(tmp_path / "other")), out=tmp_path / "run")
     (cell,) = cells(tmp_path / "run")
-    with pytest.raises(UsageError, match="5 of 15 frames of set are not in the run of told"):
+    with pytest.raises(UsageError, match="the run of told lacks 5 of 15 frames of set, first"):
         measure_impact(read(*cell), review.folder, review.plan, review.verdicts())
 
 

@@ -128,7 +128,7 @@ def test_a_port_that_is_taken_changes_nothing(root):
         (("--host", "no.such.host.invalid"), "has no address; give one of this machine's"),
         (("--url", "review.example.org"), "is no address; write it as https://"),
         (("--url", "https://example.org/review"), "has a path; a review needs a host name"),
-        (("--port", "70000"), "less than or equal to 65535"),
+        (("--port", "70000"), "--port 70000: give a whole number from 0 to 65,535"),
         (("--reviewer", "Admin"), "the name 'Admin' is reserved"),
         (("--renew", "bulk, after an audit"), "no reviewer named"),
     ],
