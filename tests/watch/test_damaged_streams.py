@@ -69,7 +69,9 @@ def test_frames_behind_a_damaged_one_are_damaged_and_the_stream_goes_on(tmp_path
         feed = open_feed(f"http://127.0.0.1:{port}/live.ts", counts, None)
         collect(feed, until=lambda: counts.received >= 30 or counts.lost_streams)
         feed.close()
-    assert (counts.lost_streams, counts.damaged > 0) == (0, True)
+    # whether the end of the file was seen by then is a matter of time
+    assert counts.received >= 30
+    assert counts.damaged > 0
 
 
 @pytest.mark.parametrize("codec", ["libx264", "libx265", "mpeg2video"])

@@ -96,7 +96,5 @@ def test_alerts_that_do_not_arrive_are_reported(tmp_path):
     watch.run()
     watch.webhooks.close(10)
     reason = "tried once: [Errno 111] Connection refused"
-    assert lines[-2:] == [
-        f"alert not delivered to http://127.0.0.1:{port}/hook, {reason}",
-        "1 of 1 post not delivered",
-    ]
+    assert f"alert not delivered to http://127.0.0.1:{port}/hook, {reason}" in lines
+    assert lines[-1] == "1 of 1 post not delivered"

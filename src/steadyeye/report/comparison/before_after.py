@@ -137,8 +137,8 @@ def _overlap(step: Step) -> str:
     frames, first = np.unique(_frames(after), return_index=True)
     inside = int(_find_trained(after, videos, number)[first].sum())
     told_frames = (
-        f"the first and the last frame trained on enclose {inside:,} of "
-        f"{number_of(len(frames), 'frame')}"
+        f"{inside:,} of {number_of(len(frames), 'frame')} are between the first and the last frame "
+        "trained on"
         if inside
         else "none of these frames was trained on"
     )
