@@ -78,6 +78,11 @@ def test_short_forms_of_onnx_files_are_expanded(work_folder):
     run = evaluate("onnx(path='wide.onnx')", data, out=str(out))
     note = "wide: its 1,000 outputs are taken for the classes of ImageNet-1k"
     assert note in " ".join(run.predictions.notes)
+    marks = {
+        plugins.build("models", parse(spec)).fingerprint
+        for spec in ("onnx(path='wide.onnx')", "onnx(path='wide.onnx', classes='imagenet1k')")
+    }
+    assert len(marks) == 1, "a note makes no other model"
     run.report(str(work_folder / "report.md"))
     assert note in (work_folder / "report.md").read_text()
     (work_folder / "wide.txt").write_text("\n".join(map(str, range(1000))))

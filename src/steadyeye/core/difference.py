@@ -21,9 +21,9 @@ CONTEXT = 20
 
 
 def drop_notes(record: Any) -> Any:
-    """A record of mappings without their `notes`: words about data or models, which decide nothing.
+    """A record of mappings without their `notes`, which explain and decide no prediction.
 
-    They change with what lies beside the data, and with their wording in another version.
+    They change with the files beside the data, and with their wording in another version.
     """
     if not isinstance(record, Mapping):
         return record

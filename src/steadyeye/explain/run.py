@@ -234,15 +234,15 @@ def _run_probes(
     """The tasks of all probes, their cells sealed, and a line on each that cannot be made."""
     tasks, refusals = [], []
     # what compares the data with a reference explains no single mistake
-    always = [s for s in specs if "reference" in read_needs(plugins.load("probes", s.name))]
-    wrong = {pair for pair, subject in subjects if any(t.cause for t in subject.targets)}
-    if not wrong and not always:
+    comparing = [s for s in specs if "reference" in read_needs(plugins.load("probes", s.name))]
+    mistaken = {pair for pair, subject in subjects if any(t.cause for t in subject.targets)}
+    if not mistaken and not comparing:
         raise UsageError(
             f"no model makes a mistake with a score above {subjects[0][1].score:g} on this data; "
             "lower --score or give other data"
         )
     for pair, subject in subjects:
-        for spec in specs if pair in wrong else always:
+        for spec in specs if pair in mistaken else comparing:
             try:
                 tasks.append(pair.run_probe(subject, spec))
             except ProbeError as error:

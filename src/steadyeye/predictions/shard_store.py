@@ -97,16 +97,16 @@ def begin(folder: Place, identity: Mapping[str, Any]) -> Cell:
     path = folder / "cell.json"
     before = read_content(path) if path.is_file() else None
     if before is not None:
+        stored = drop_notes(before)
         for key, value in json.loads(json.dumps(drop_notes(identity))).items():
-            if key == "content" and before.get(key) != value:
+            if key == "content" and stored.get(key) != value:
                 raise UsageError(
                     f"'{folder}' holds predictions of images that may have changed (their "
                     "record is lost, or an earlier version kept none); choose another --out"
                 )
-            old = drop_notes(before.get(key))
-            if old != value:
+            if stored.get(key) != value:
                 title = key.replace("_", " ")
-                difference = describe_difference(title, old, value)
+                difference = describe_difference(title, stored.get(key), value)
                 raise UsageError(
                     f"'{folder}' holds predictions with another {title}: {difference}; "
                     "choose another --out"

@@ -71,7 +71,7 @@ def task(
         fitted, sweep = build_sweep(model[1], source[1], class_map, how, job)
         model, source = (model[0], fitted), (source[0], sweep)
     identity = _identity(job, model, source, classes, class_map)
-    assumed = model[1].recipe.get("assumed")
+    assumed = model[1].recipe.get("classes_note")
     identity["model"]["notes"] = [
         *([f"{model[1].name}: {assumed}"] if assumed else ()),
         *_unreached_notes(model[1], source[1], class_map),

@@ -27,9 +27,9 @@ from steadyeye.watch.frames import FeedMark, FrameCounts, LiveFrame, Thinning
 
 POLL = 0.5
 """Seconds from one look into a folder to the next; a file that grew meanwhile is still written."""
-LOOKING = 0.1
+LOOK_SHARE = 0.1
 """The share of its time that a feed looks into a folder of very many files, at most."""
-TAKEN = frozenset((*SUFFIXES, *VIDEOS))
+ENDINGS = frozenset((*SUFFIXES, *VIDEOS))
 AHEAD = 2
 """Frames of a video file that are decoded ahead."""
 
@@ -236,7 +236,7 @@ class FolderFeed:
         except OSError as error:
             self.status = f"cannot read the folder ({error.strerror}); it is tried again"
             return
-        self._next_look = max(self._next_look, began + (time.monotonic() - began) / LOOKING)
+        self._next_look = max(self._next_look, began + (time.monotonic() - began) / LOOK_SHARE)
         if not self._has_looked:
             self._has_looked = True
             # what comes from now on is new, also while the clock is behind
@@ -262,7 +262,7 @@ def _read_stamps(folder: Path) -> dict[str, tuple[int, int]]:
     stamps = {}
     with os.scandir(folder) as entries:
         for entry in entries:
-            if os.path.splitext(entry.name)[1].lower() not in TAKEN:
+            if os.path.splitext(entry.name)[1].lower() not in ENDINGS:
                 continue
             with suppress(OSError):  # it went meanwhile, or is a link to nothing
                 status = entry.stat()

@@ -111,8 +111,9 @@ def answer_page(watch: Watch, path: str) -> Content | None:
 
 def answer_metrics(watch: Watch, path: str) -> Content | None:
     """The metrics at `/metrics`."""
-    text = write_metrics(watch.latest, watch.start) if path == "/metrics" else None
-    return (CONTENT_TYPE, text.encode()) if text else None
+    if path != "/metrics":
+        return None
+    return CONTENT_TYPE, write_metrics(watch.latest, watch.start).encode()
 
 
 @contextmanager

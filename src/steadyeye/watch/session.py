@@ -242,7 +242,7 @@ class Watch:
         if time.monotonic() < self._tick + TICK:
             return
         self._tick = time.monotonic()
-        self.say_notes()
+        self._say_notes()
         # the end of a file is seen by that of the command
         silent = self.feed.status.startswith(("reading", "ended"))
         if self.feed.status != self._status and not silent:
@@ -260,7 +260,7 @@ class Watch:
         }
         return [note for note, applies in notes.items() if applies]
 
-    def say_notes(self) -> None:
+    def _say_notes(self) -> None:
         """Says each note once."""
         for note in self._list_notes():
             if note not in self._said:
@@ -269,7 +269,7 @@ class Watch:
 
     def _say_unmeasured(self) -> None:
         """Says at the end which promises no block has a value of: nothing is known of them."""
-        self.say_notes()
+        self._say_notes()
         for watched in self.memory.watched:
             if watched.promise.measure not in self.memory.series:
                 self.say(f"not measured: {watched.promise} (no block has a value)")

@@ -5,7 +5,6 @@ Its library asks for every file seven times, 23 s in all, before it says that th
 
 import importlib
 import re
-from functools import cache
 from pathlib import Path
 
 from steadyeye.core.storage.retry import retry_request
@@ -13,6 +12,7 @@ from steadyeye.core.storage.retry import retry_request
 TIMEOUT = 3.0
 """Seconds in which the hub has to answer."""
 TRIES = 2
+_ANSWERED: set[str] = set()
 REPOSITORY = re.compile(r"\w[\w.-]*(/[\w.-]+)?(@.+)?")
 """What can be a name on the hub, its revision after the @; anything else is a path."""
 
@@ -30,10 +30,12 @@ def check_download(name: str) -> None:
         check_hub(constants.ENDPOINT, f" for '{name}'")
 
 
-@cache
 def check_hub(endpoint: str, purpose: str = "") -> None:
     """Raises `StorageError` where nothing answers at `endpoint`; asked until there is an answer."""
+    if endpoint in _ANSWERED:
+        return
     session = importlib.import_module("huggingface_hub.utils").get_session()
     retry_request(
         lambda: session.head(endpoint, timeout=TIMEOUT), f"reach {endpoint}{purpose}", TRIES
     )
+    _ANSWERED.add(endpoint)

@@ -34,8 +34,8 @@ def cut(choice: str, labels: VideoLabels, find: Callable[[], tuple[int, ...]]) -
     return replace(labels, cuts=find()) if choice == "detect" and not labels.cuts else labels
 
 
-UNNAMED = "no scene cuts named"
-"""What a note on videos begins with whose cuts nobody knows."""
+NO_CUTS = "no scene cuts named"
+"""The beginning of the note on videos whose scene cuts are unknown."""
 
 
 def notes(choice: str, videos: Mapping[str, VideoLabels]) -> tuple[str, ...]:
@@ -47,7 +47,7 @@ def notes(choice: str, videos: Mapping[str, VideoLabels]) -> tuple[str, ...]:
     if not blind:
         return ()
     return (
-        f"{UNNAMED} in {len(blind):,} of {number_of(len(videos), 'video')}, so "
+        f"{NO_CUTS} in {len(blind):,} of {number_of(len(videos), 'video')}, so "
         "neighbours may lie across one; cuts='detect' finds them",
     )
 

@@ -159,14 +159,14 @@ def read_classes(
 
 
 def note_assumed_classes(classes: str | None, names: Classes) -> dict[str, Any]:
-    """What a recipe says of classes that were not given but taken for ImageNet-1k's."""
+    """The entry of a recipe for classes that were not given but taken for ImageNet-1k's."""
     if classes is not None or names.names != shipped_classes("imagenet1k").names:
         return {}
     note = (
         f"its {len(names):,} outputs are taken for the classes of ImageNet-1k in their usual "
         "order; give classes='…' in its spec where they are others"
     )
-    return {"assumed": note}
+    return {"classes_note": note}
 
 
 def read_names(metadata: Mapping[str, str]) -> tuple[str, ...]:

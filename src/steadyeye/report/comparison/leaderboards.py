@@ -161,7 +161,7 @@ def _pairs(entries: Sequence[RankedModel], lower: bool) -> list[ModelPair]:
         assert gap is not None, "both have a number"
         compared.append((entries[better].model, entries[worse].model, gap))
     adjusted = holm([gap.p for _, _, gap in compared])
-    # a pair that is not told apart is not ordered either, and takes the longest to test
+    # a pair without a clear difference is not ordered either, and takes the longest to test
     means = [
         chance_of_equal_means(many[i], many[j], compared[place][2].p) if p <= ALPHA else 1.0
         for place, ((i, j), p) in enumerate(zip(both, adjusted, strict=True))
@@ -337,16 +337,16 @@ def sentence(pair: ModelPair, board: Leaderboard) -> str:
 
 def finding(board: Leaderboard) -> str:
     """The finding about all pairs, in one or two sentences; clear differences come first."""
-    apart, tied = board.clear_pairs, tuple(pair for pair in board.pairs if not pair.is_clear)
+    clear, tied = board.clear_pairs, tuple(pair for pair in board.pairs if not pair.is_clear)
     name = name_metric(board.metric)
-    if not apart and len(board.standings) > 2:
+    if not clear and len(board.standings) > 2:
         return (
             f"No clear difference in {name} between any two of "
             f"{number_of(len(board.standings), 'model')}."
         )
-    parts = [sentence(pair, board) for pair in apart[:MOST]]
-    if len(apart) > MOST:
-        parts.append(f"{len(apart) - MOST} more pairs differ clearly")
+    parts = [sentence(pair, board) for pair in clear[:MOST]]
+    if len(clear) > MOST:
+        parts.append(f"{len(clear) - MOST} more pairs differ clearly")
     if tied and len(tied) <= MOST:
         names = ", or between ".join(f"{pair.better} and {pair.worse}" for pair in tied)
         parts.append(f"no clear difference in {name} between {names}")
@@ -375,15 +375,15 @@ def claim(board: Leaderboard) -> Claim | None:
 
 
 def _state_differences(board: Leaderboard) -> str:
-    apart, name = board.clear_pairs, name_metric(board.metric)
+    clear, name = board.clear_pairs, name_metric(board.metric)
     best = board.standings[0]
-    if sum(pair.better == best.model for pair in apart) == len(board.standings) - 1:
+    if sum(pair.better == best.model for pair in clear) == len(board.standings) - 1:
         others = "all others" if len(board.standings) > 2 else board.standings[1].model
         return f"{best.model} has a better {name} than {others}"
-    if len(apart) == 1:
-        return f"{apart[0].better} has a better {name} than {apart[0].worse}"
+    if len(clear) == 1:
+        return f"{clear[0].better} has a better {name} than {clear[0].worse}"
     return (
-        f"{len(apart)} of {number_of(len(board.pairs), 'pair')} of models differ clearly in {name}"
+        f"{len(clear)} of {number_of(len(board.pairs), 'pair')} of models differ clearly in {name}"
     )
 
 

@@ -126,8 +126,9 @@ def build_task(order: Order) -> Task:
     )
     how = sweep.degrading(order.job, [model])
     built = task(order.job, (names[0], model), (names[1], source), how)
+    expected = drop_notes(identity)
     for key, value in json.loads(json.dumps(drop_notes(built.identity))).items():
-        if value != drop_notes(identity[key]):
+        if value != expected[key]:
             raise UsageError(
                 f"a worker finds another {key} of {names[0]} on {names[1]}; "
                 "give every node the same weights and data"
