@@ -45,7 +45,7 @@ class Predictions:
     data's class of each of the model's own, −1: none; None where it is not known. `model_mark`: the
     model's fingerprint. `content`: changes with the bytes of the images, '' where nobody looked at
     them. `recipe`: what its recipe says; of a model that was trained further also of what and on
-    what.
+    what. `doubt`: the other format that its detections seem to be in; '' if none.
 
     Example, on made-up predictions of 12 pm-sets of five frames:
 
@@ -88,6 +88,7 @@ class Predictions:
     content: str = ""
     recipe: Mapping[str, Any] = field(default_factory=dict)
     others: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    doubt: str = ""
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -3,6 +3,7 @@
 import av
 import numpy as np
 import pytest
+from toy_training import BIKES
 
 from steadyeye.core.format import percent
 from steadyeye.data.sources.every_frame import every_frame
@@ -10,7 +11,6 @@ from steadyeye.data.sources.video import video
 from steadyeye.data.video import decoder, shot_detection
 from steadyeye.data.video.paths import resolve_path
 from steadyeye.data.video.repeated_frames import find_repeats, share_of_repeats
-from tests.fixtures.toy_training import BIKES
 
 DOUBLED = tuple(number // 2 for number in range(160))
 PULLDOWN = tuple(number * 4 // 5 for number in range(100))
