@@ -45,7 +45,8 @@ class Predictions:
     data's class of each of the model's own, −1: none; None where it is not known. `model_mark`: the
     model's fingerprint. `content`: changes with the bytes of the images, '' where nobody looked at
     them. `recipe`: what its recipe says; of a model that was trained further also of what and on
-    what. `doubt`: the other format that its detections seem to be in; '' if none.
+    what. `doubt`: in which other format its detections, or other order its classes, seem to
+    be; '' if in none.
 
     Example, on made-up predictions of 12 pm-sets of five frames:
 

@@ -22,6 +22,7 @@ from steadyeye.core.storage.arrow_files import read_arrow
 from steadyeye.core.storage.files import Place, map_requests, sha256
 from steadyeye.predictions.box_columns import CellBoxes, split_boxes
 from steadyeye.predictions.box_format import describe_mismatch
+from steadyeye.predictions.class_order import describe_class_order
 from steadyeye.predictions.json_record import (
     CELL,
     MEND,
@@ -57,7 +58,7 @@ def read(*folders: Place) -> Predictions:
     """
     columns, boxes = split_boxes(chain.from_iterable(map(_read_shards, folders)))
     predictions = _predictions(open_cell(folders[0]), columns, boxes)
-    doubt = _find_doubt(columns, boxes)
+    doubt = _find_doubt(columns, boxes, predictions)
     del columns
     return_free_memory()  # Arrow holds what shards took for others
     caveats = (*filter(None, [doubt]), *_note_missing_checksums(folders))
@@ -187,10 +188,13 @@ def _predictions(cell: Cell, table: pa.Table, boxes: CellBoxes) -> Predictions:
     )
 
 
-def _find_doubt(table: pa.Table, boxes: CellBoxes) -> str:
-    """Of detections that were made as the source has the images: `Predictions.doubt`."""
-    changed = {"tag:operator", "tag:target"} & set(table.column_names)
-    if boxes.detections is None or "size" not in table.column_names or changed:
+def _find_doubt(table: pa.Table, boxes: CellBoxes, predictions: Predictions) -> str:
+    """`Predictions.doubt`, of images as the source has them."""
+    if {"operator", "target"} & set(predictions.tags):
+        return ""
+    if boxes.detections is None:
+        return describe_class_order(predictions)
+    if "size" not in table.column_names:
         return ""
     return describe_mismatch(boxes.truth, boxes.detections, matrix(table["size"], np.float64))
 

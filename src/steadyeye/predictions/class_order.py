@@ -1,0 +1,71 @@
+"""Whether a model's classes seem to be in another order than their names say.
+
+Names in the order of the alphabet, of folders or of the list of another training give predictions
+that are wrong, but wrong in the same way: each class stands where another one should. The order is
+learned from every second video and tested on the others, so that chance does not look like one.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.errors import list_texts
+from steadyeye.core.format import number_of, percent
+from steadyeye.core.predictions import Predictions
+
+LEAST = 30
+"""Labelled samples below which nothing is said."""
+TIMES, MORE = 2.0, 0.3
+"""Another order is said if it makes this many times, and this share more, of the samples right."""
+NAMED = 3
+"""Classes that are named."""
+
+
+def describe_class_order(predictions: Predictions) -> str:
+    """Which classes seem to stand for others, in one sentence; "" if none do.
+
+    Only samples with one label count, predicted as a class of the data.
+    """
+    known = predictions.valid & (predictions.truth.sum(axis=1) == 1)
+    rows = np.flatnonzero(known & (predictions.predicted_class >= 0))
+    if len(rows) < LEAST or predictions.right[rows].mean() * TIMES > 1:
+        return ""
+    true = predictions.truth[rows].argmax(axis=1)
+    predicted = predictions.predicted_class[rows]
+    _, video = predictions.clusters
+    classes = len(predictions.classes)
+    # images that are of no video are each on their own
+    half = (video[rows] if "group" in predictions.columns else rows) % 2 == 1
+    right = np.zeros(len(rows), np.bool_)
+    for part in (half, ~half):
+        order = _learn_order(true[~part], predicted[~part], classes)
+        right[part] = order[np.minimum(predicted[part], classes)] == true[part]
+    as_read, best = predictions.right[rows].mean(), right.mean()
+    order = _learn_order(true, predicted, classes)
+    moved = [c for c in range(classes) if order[c] not in {c, -1}]
+    if best < max(as_read * TIMES, as_read + MORE) or len(moved) < 2:
+        return ""
+    names = predictions.classes
+    pairs = list_texts([f"'{names[c]}' for '{names[order[c]]}'" for c in moved], NAMED)
+    return (
+        f"the classes seem to be in another order, {pairs}: so, {percent(best)} of "
+        f"{number_of(len(rows), 'sample')} are right, as they were read {percent(as_read)}; check "
+        "the order of the model's classes"
+    )
+
+
+def _learn_order(
+    true: NDArray[np.intp], predicted: NDArray[np.intp], classes: int
+) -> NDArray[np.intp]:
+    """(classes + 1,) for each predicted class the true one that goes with it most; −1: none.
+
+    One to one. The last entry is of all that is no class of the data.
+    """
+    from scipy.optimize import linear_sum_assignment  # half a second, which few runs need
+
+    of_data = predicted < classes
+    counts = np.zeros((classes, classes), np.int64)
+    np.add.at(counts, (predicted[of_data], true[of_data]), 1)
+    order = np.full(classes + 1, -1, dtype=np.intp)
+    answer, label = linear_sum_assignment(counts, maximize=True)
+    order[answer] = np.where(counts[answer, label] > 0, label, -1)
+    return order

@@ -1,0 +1,107 @@
+"""Classes in another order than their names: they are put into it here."""
+
+from dataclasses import replace
+
+import cv2
+import numpy as np
+import pytest
+from hand_tables import table
+
+import steadyeye as se
+from steadyeye.core.format import percent
+from steadyeye.predictions.class_order import describe_class_order
+
+CLASSES = 6
+
+
+def predict(order, accuracy=0.9, seed=0, videos=40, frames=4):
+    """Predictions of videos of one class each, with class `order[c]` where `c` is meant."""
+    rng = np.random.default_rng(seed)
+    label = np.repeat(rng.integers(0, CLASSES, videos), frames)
+    meant = np.where(rng.random(len(label)) < accuracy, label, rng.integers(0, CLASSES, len(label)))
+    video = np.repeat([f"v{n:02d}" for n in range(videos)], frames)
+    offsets = np.tile(np.arange(frames), videos)
+    scores = np.eye(CLASSES)[np.asarray(order)[meant]]
+    predictions = table(
+        scores, [(int(c),) for c in label], video, offsets, video=video, frame=offsets
+    )
+    return predictions, label, np.asarray(order)[meant]
+
+
+ROTATED = (1, 2, 3, 4, 5, 0)
+SWAPPED = (3, 1, 2, 0, 4, 5)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_rotated_order_is_named(seed):
+    predictions, label, predicted = predict(ROTATED, seed=seed)
+    sentence = describe_class_order(predictions)
+    names = predictions.classes
+    right = np.mean(np.roll(np.arange(CLASSES), 1)[predicted] == label)
+    assert f"'{names[1]}' for '{names[0]}'" in sentence
+    assert f"so, {percent(right)} of 160 samples are right" in sentence
+    assert f"as they were read {percent(np.mean(predicted == label))}" in sentence
+
+
+@pytest.mark.parametrize("accuracy", [0.0, 0.1, 0.3, 0.6, 1.0])
+@pytest.mark.parametrize("order", [range(CLASSES), SWAPPED, (2,) * CLASSES])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_bad_model_is_not_doubted(order, accuracy, seed):
+    """Neither one that guesses, nor one that mixes up two of six classes, nor says always one."""
+    assert describe_class_order(predict(order, accuracy, seed)[0]) == ""
+
+
+def test_what_is_learned_from_a_video_is_not_tested_on_it():
+    """A model that is wrong in its own way in every video has no order."""
+    rng = np.random.default_rng(0)
+    label = np.repeat(rng.integers(0, CLASSES, 40), 10)
+    predicted = np.repeat(rng.integers(0, CLASSES, 40), 10)
+    video = np.repeat([f"v{n:02d}" for n in range(40)], 10)
+    frame = np.tile(np.arange(10), 40)
+    truths = [(int(c),) for c in label]
+    predictions = table(np.eye(CLASSES)[predicted], truths, video, frame, video=video, frame=frame)
+    assert describe_class_order(predictions) == ""
+
+
+def test_one_video_few_samples_or_several_labels_tell_nothing():
+    predictions, label, predicted = predict(ROTATED)
+    scores = np.eye(CLASSES)[predicted]
+    truths = [(int(c),) for c in label]
+    same_video = np.full(160, "v")
+    assert (
+        describe_class_order(
+            table(scores, truths, same_video, [0] * 160, video=same_video, frame=[0] * 160)
+        )
+        == ""
+    )
+    few = table(scores[:29], truths[:29], same_video[:29], [0] * 29)
+    assert describe_class_order(few) == ""
+    both = replace(predictions, truth=predictions.truth | np.eye(CLASSES, dtype=bool)[predicted])
+    assert describe_class_order(both) == ""
+    unlabelled = replace(predictions, truth=np.zeros_like(predictions.truth))
+    assert describe_class_order(unlabelled) == ""
+
+
+def tell_colour(images):
+    """Scores of red, green and blue, in the order blue, red, green."""
+    mean = np.stack([image.reshape(-1, 3).mean(axis=0) for image in images])
+    return mean[:, [2, 0, 1]]
+
+
+def test_a_report_begins_with_it(tmp_path):
+    """Of a real run whose classes were named in another order than the model has them."""
+    rng = np.random.default_rng(0)
+    for colour, name in enumerate(("red", "green", "blue")):
+        (tmp_path / "data" / name).mkdir(parents=True)
+        for number in range(15):
+            image = rng.integers(0, 80, (32, 32, 3), dtype=np.uint8)
+            image[..., 2 - colour] += 150
+            cv2.imwrite(str(tmp_path / "data" / name / f"{number}.png"), image)
+    (tmp_path / "classes.txt").write_text("red\ngreen\nblue\n")
+    model = f"callable(path='test_class_order:tell_colour', classes='{tmp_path / 'classes.txt'}')"
+    run = se.evaluate(model, f"image_folder(root='{tmp_path / 'data'}')", out=tmp_path / "run")
+    assert run.predictions.doubt.startswith("the classes seem to be in another order")
+    assert f"so, {percent(1.0)} of 45 samples are right" in run.predictions.doubt
+    assert "'red' for 'blue'" in run.predictions.doubt
+    html = run.report(tmp_path / "report.html").read_text()
+    assert "The classes seem to be in another order" in html
