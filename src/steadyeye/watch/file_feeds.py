@@ -226,7 +226,7 @@ class FolderFeed:
         return LiveFrame(number, began + frame.seconds, self._scene, frame.image)
 
     def _look(self) -> None:
-        """Lists the files that came and are whole, those that came first first."""
+        """Lists new complete files, the oldest first."""
         began = time.monotonic()
         if began < self._next_look:
             return

@@ -200,7 +200,7 @@ class LiveObjects:
         return life
 
     def _settle(self, scene: Scene, life: _Life, settled: ObjectCounts) -> None:
-        """Counts the frames from an object's last detection to the one in this frame."""
+        """Counts the frames from an object's last detection to its detection in this frame."""
         item = life.item
         counts = settled if life.waiting is None else life.waiting
         counts.pairs += 1

@@ -261,14 +261,14 @@ class Watch:
         return [note for note, applies in notes.items() if applies]
 
     def _say_notes(self) -> None:
-        """Says each note once."""
+        """Prints each note once."""
         for note in self._list_notes():
             if note not in self._said:
                 self._said.add(note)
                 self.say(note)
 
     def _say_unmeasured(self) -> None:
-        """Says at the end which promises no block has a value of: nothing is known of them."""
+        """Prints at the end which promises have no block with a value."""
         self._say_notes()
         for watched in self.memory.watched:
             if watched.promise.measure not in self.memory.series:
@@ -301,7 +301,7 @@ class Watch:
         }
 
     def _measure_rate(self) -> float:
-        """Frames a second in the last `RECENT` seconds."""
+        """Frames per second in the last `RECENT` seconds."""
         now = time.monotonic()
         while self._times and self._times[0] < now - RECENT:
             self._times.popleft()

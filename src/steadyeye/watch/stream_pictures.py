@@ -97,7 +97,7 @@ def read_address(address: str, timeout: float) -> Iterator[StreamPicture | None]
     with av.open(address, timeout=(timeout, timeout), options=options) as container:
         stream = picture_stream(container)
         if stream is None:
-            raise SampleError("it holds no pictures")
+            raise SampleError("the address has no video stream")
         # with threads a decoder does not say which pictures are damaged
         stream.thread_type = "NONE"
         # the times of a camera's single JPEGs are made up by FFmpeg: 25 a second
@@ -107,7 +107,7 @@ def read_address(address: str, timeout: float) -> Iterator[StreamPicture | None]
         for packet in container.demux(stream):
             # after a timeout FFmpeg gives what it has still, and waits once more
             if time.monotonic() > waiting_since + timeout:
-                raise SampleError(f"it gave nothing for {timeout:g} s")
+                raise SampleError(f"the address sent nothing for {timeout:g} s")
             damage.read_packet(packet)
             for native in _decode(packet, damage):
                 if native is None or damage.covers(native):
@@ -140,7 +140,7 @@ def read_camera(path: str) -> Iterator[StreamPicture]:
         while True:
             read, picture = camera.read()
             if not read:
-                raise SampleError(f"'{path}' gives no pictures")
+                raise SampleError(f"the camera '{path}' sends no frames")
             height, width = picture.shape[:2]
             yield StreamPicture(None, partial(_swap_channels, picture), (width, height))
     finally:
@@ -148,5 +148,5 @@ def read_camera(path: str) -> Iterator[StreamPicture]:
 
 
 def _swap_channels(picture: Any) -> Image:
-    """RGB of OpenCV's BGR."""
+    """OpenCV's BGR as RGB."""
     return np.ascontiguousarray(picture[..., ::-1], dtype=np.uint8)
