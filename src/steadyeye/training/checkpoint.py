@@ -102,7 +102,7 @@ def remove(file: Path) -> None:
 
 
 def clear(folder: Path) -> None:
-    """Removes temporary files of killed processes."""
+    """# the digest first: a file without one, or with another one, does not count"""
     for left in folder.glob(".*.tmp"):
         left.unlink()
 
