@@ -61,7 +61,7 @@ def nrtk(
 
 
 def _find_class(name: str) -> tuple[str, Any]:
-    """(module, class) of a perturber. Raises `UsageError` for an unknown one or a missing package."""
+    """(module, class) of a perturber. Raises `UsageError` if it or a package is missing."""
     import_module("nrtk")  # the user's own install; if it is missing, this error comes first
     known: list[str] = []
     for place in (*IN_PLACE, *MOVING):
