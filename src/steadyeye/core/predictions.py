@@ -48,14 +48,14 @@ class Predictions:
 
     Example with invented predictions of 12 pm-sets of five frames:
 
-    >>> from steadyeye.testing import example_predictions
-    >>> predictions = example_predictions(margin=0.5)
-    >>> predictions.columns
-    ('truth', 'group', 'offset', 'frame', 'video')
-    >>> predictions.scores.shape, int(predictions.right.sum())
-    ((60, 3), 40)
-    >>> predictions.tags["offset"][:5].tolist()
-    [-2, -1, 0, 1, 2]
+        >>> from steadyeye.testing import example_predictions
+        >>> predictions = example_predictions(margin=0.5)
+        >>> predictions.columns
+        ('truth', 'group', 'offset', 'frame', 'video')
+        >>> predictions.scores.shape, int(predictions.right.sum())
+        ((60, 3), 40)
+        >>> predictions.tags["offset"][:5].tolist()
+        [-2, -1, 0, 1, 2]
     """
 
     model: str

@@ -26,8 +26,8 @@ def add_parameters(name: str, parameters: Mapping[str, object]) -> str:
     """The name of a result with further parameters, except those that it has.
 
     Example:
-    >>> add_parameters("map_drop(k=3)", {"k": 3, "iou": "coco"})
-    'map_drop(k=3, iou=coco)'
+        >>> add_parameters("map_drop(k=3)", {"k": 3, "iou": "coco"})
+        'map_drop(k=3, iou=coco)'
 
     """
     base, _, inner = name.partition("(")

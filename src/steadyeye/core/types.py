@@ -85,13 +85,13 @@ class Source(Protocol):
 
     Example with invented images of 12 pm-sets of five frames:
 
-    >>> from steadyeye.testing import example_source
-    >>> source = example_source()
-    >>> len(source), source.classes.names, source.truths[0]
-    (60, ('bird', 'cat', 'dog'), (2,))
-    >>> sample = source[0]
-    >>> sample.id, sample.group, sample.tags["offset"], sample.image().shape
-    ('s000', 'v0:00', -2, (96, 96, 3))
+        >>> from steadyeye.testing import example_source
+        >>> source = example_source()
+        >>> len(source), source.classes.names, source.truths[0]
+        (60, ('bird', 'cat', 'dog'), (2,))
+        >>> sample = source[0]
+        >>> sample.id, sample.group, sample.tags["offset"], sample.image().shape
+        ('s000', 'v0:00', -2, (96, 96, 3))
     """
 
     @property
@@ -126,14 +126,14 @@ class Model(Protocol):
 
     Example with a function on images as a model:
 
-    >>> import numpy as np
-    >>> from steadyeye.models.runtimes.python_function import FunctionClassifier
-    >>> def tell_brightness(images):
-    ...     light = images.reshape(len(images), -1).mean(axis=1) / 255
-    ...     return np.stack([1 - light, light], axis=1)
-    >>> model = FunctionClassifier(tell_brightness, Classes(("dark", "light")))
-    >>> model([np.full((8, 8, 3), 255, dtype=np.uint8)]).tolist()
-    [[0.0, 1.0]]
+        >>> import numpy as np
+        >>> from steadyeye.models.runtimes.python_function import FunctionClassifier
+        >>> def tell_brightness(images):
+        ...     light = images.reshape(len(images), -1).mean(axis=1) / 255
+        ...     return np.stack([1 - light, light], axis=1)
+        >>> model = FunctionClassifier(tell_brightness, Classes(("dark", "light")))
+        >>> model([np.full((8, 8, 3), 255, dtype=np.uint8)]).tolist()
+        [[0.0, 1.0]]
     """
 
     @property
@@ -188,11 +188,11 @@ class Result:
 
     Example with nine right predictions among twelve:
 
-    >>> result = Result("accuracy", 0.75, 0.47, 0.91, 12, "Wilson", classes=3)
-    >>> print(result)
-    accuracy 75.0 % (95 % interval 47.0–91.0 %, n = 12, among 3 classes)
-    >>> result.value, result.n
-    (0.75, 12)
+        >>> result = Result("accuracy", 0.75, 0.47, 0.91, 12, "Wilson", classes=3)
+        >>> print(result)
+        accuracy 75.0 % (95 % interval 47.0–91.0 %, n = 12, among 3 classes)
+        >>> result.value, result.n
+        (0.75, 12)
     """
 
     name: str

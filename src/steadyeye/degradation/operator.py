@@ -132,13 +132,13 @@ def move_boxes(
     operator that moves objects without returning their boxes.
 
     Example:
-    >>> from steadyeye.core.boxes import boxes
-    >>> def shift(corners, level, size, key):
-    ...     return corners + [level, 0, level, 0]
-    >>> right = Operator("right", lambda image, context: lambda level: image, move=shift)
-    >>> moved = move_boxes(right, boxes([[0, 0, 4, 4], [9, 0, 10, 4]], [0, 0]), 2, (8, 10), 0)
-    >>> moved.boxes.tolist(), moved.crowd.tolist()
-    ([[2.0, 0.0, 6.0, 4.0], [0.0, 0.0, 0.0, 0.0]], [False, True])
+        >>> from steadyeye.core.boxes import boxes
+        >>> def shift(corners, level, size, key):
+        ...     return corners + [level, 0, level, 0]
+        >>> right = Operator("right", lambda image, context: lambda level: image, move=shift)
+        >>> moved = move_boxes(right, boxes([[0, 0, 4, 4], [9, 0, 10, 4]], [0, 0]), 2, (8, 10), 0)
+        >>> moved.boxes.tolist(), moved.crowd.tolist()
+        ([[2.0, 0.0, 6.0, 4.0], [0.0, 0.0, 0.0, 0.0]], [False, True])
 
     """
     if operator.move is None or not level or not len(boxes):

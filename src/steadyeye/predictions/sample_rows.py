@@ -36,12 +36,12 @@ def build_table(predictions: Predictions) -> pa.Table:
 
     Example with invented predictions:
 
-    >>> from steadyeye.testing import example_predictions
-    >>> table = build_table(example_predictions(margin=0.5))
-    >>> table.num_rows, table.column_names[:6]
-    (60, ['model', 'data', 'id', 'set', 'labels', 'predicted'])
-    >>> table.slice(2, 1).select(["labels", "predicted", "right"]).to_pylist()
-    [{'labels': ['dog'], 'predicted': 'dog', 'right': True}]
+        >>> from steadyeye.testing import example_predictions
+        >>> table = build_table(example_predictions(margin=0.5))
+        >>> table.num_rows, table.column_names[:6]
+        (60, ['model', 'data', 'id', 'set', 'labels', 'predicted'])
+        >>> table.slice(2, 1).select(["labels", "predicted", "right"]).to_pylist()
+        [{'labels': ['dog'], 'predicted': 'dog', 'right': True}]
     """
     p, failed = predictions, ~predictions.valid
     unlabelled = ~p.has_label

@@ -187,7 +187,7 @@ class LiveObjects:
         self._scene, rows = _drop(self._scene, old)
         for key, life in list(self._lives.items()):
             item = life.item
-            # of what was before the last detection nothing is asked any more
+            # nothing before the last detection is needed any more
             item.places[:] = [place - old for place in item.places[-2:]]
             item.detections[:] = [row - rows for row in item.detections[-2:]]
             if item.places[-1] < 0:

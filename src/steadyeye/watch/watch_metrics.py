@@ -9,10 +9,10 @@ FRAMES = ("received", "processed", "left_out", "thinned", "damaged", "failed")
 
 
 def write_metrics(state: Mapping[str, Any], start: Mapping[str, Any]) -> str:
-    """The text of what `Watch.describe` gives.
+    """The text of `Watch.describe`'s values.
 
-    `start`: what it gave when the process began, from which counters count: of a restart Prometheus
-    takes a counter that is lower than before as one that began at 0.
+    `start`: those values at the start of the process, from which counters count: Prometheus takes a
+    counter that is lower than before for one that restarted at 0.
     """
     about = {"source": state["source"], "model": state["model"]}
     families: list[Family] = [

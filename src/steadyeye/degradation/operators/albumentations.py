@@ -43,9 +43,9 @@ def albumentations(
     Example: `albumentations(name='MotionBlur', level='blur_limit', values=[[3, 3], [9, 9]])`, and
     in Python
 
-    >>> from steadyeye.testing import degrade_example
-    >>> print(degrade_example(albumentations(name="InvertImg"), level=1))
-    100 % of pixels changed, mean 127 → 128
+        >>> from steadyeye.testing import degrade_example
+        >>> print(degrade_example(albumentations(name="InvertImg"), level=1))
+        100 % of pixels changed, mean 127 → 128
     """
     import albumentations as library  # the user's own install
 

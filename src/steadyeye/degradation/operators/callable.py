@@ -41,9 +41,9 @@ def callable(
 
     Example, with `numpy.right_shift(image, level)`:
 
-    >>> from steadyeye.testing import degrade_example
-    >>> print(degrade_example(callable(path="numpy:right_shift"), level=1))
-    100 % of pixels changed, mean 127 → 63
+        >>> from steadyeye.testing import degrade_example
+        >>> print(degrade_example(callable(path="numpy:right_shift"), level=1))
+        100 % of pixels changed, mean 127 → 63
     """
     function = _load_function(path, level)
     level_values = list(values) if values is not None else list(range(1, levels + 1))

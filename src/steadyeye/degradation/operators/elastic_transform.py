@@ -30,9 +30,9 @@ def elastic_transform() -> Operator:
     draws, scaled up. Hendrycks and Dietterich 2019.
 
     Example:
-    >>> from steadyeye.testing import degrade_example
-    >>> print(degrade_example(elastic_transform(), level=3))
-    100 % of pixels changed, mean 127 → 127
+        >>> from steadyeye.testing import degrade_example
+        >>> print(degrade_example(elastic_transform(), level=3))
+        100 % of pixels changed, mean 127 → 127
 
     """
     return severities("elastic_transform", _move_pixels)

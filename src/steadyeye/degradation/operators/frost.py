@@ -60,9 +60,9 @@ def frost() -> Operator:
     and Dietterich 2019.
 
     Example:
-    >>> from steadyeye.testing import degrade_example
-    >>> print(degrade_example(frost(), level=3))
-    100 % of pixels changed, mean 127 → 181
+        >>> from steadyeye.testing import degrade_example
+        >>> print(degrade_example(frost(), level=3))
+        100 % of pixels changed, mean 127 → 181
 
     """
     return severities("frost", _freeze)

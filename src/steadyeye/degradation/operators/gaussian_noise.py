@@ -17,9 +17,9 @@ def gaussian_noise() -> Operator:
     Severities 1 … 5: the same draws, scaled up. Hendrycks and Dietterich 2019.
 
     Example:
-    >>> from steadyeye.testing import degrade_example
-    >>> print(degrade_example(gaussian_noise(), level=3))
-    100 % of pixels changed, mean 127 → 127
+        >>> from steadyeye.testing import degrade_example
+        >>> print(degrade_example(gaussian_noise(), level=3))
+        100 % of pixels changed, mean 127 → 127
 
     """
     return severities("gaussian_noise", _noisy)

@@ -21,10 +21,10 @@ def gradient_descent(step: float = 1.0, norm: str = "linf") -> Operator:
 
     Example with a model whose score rises with brightness:
 
-    >>> context = Context(np.uint64(0), gradient=np.ones_like)
-    >>> image = np.full((1, 1, 3), 200, dtype=np.uint8)
-    >>> gradient_descent(step=2).start(image, context)(5).tolist()
-    [[[190, 190, 190]]]
+        >>> context = Context(np.uint64(0), gradient=np.ones_like)
+        >>> image = np.full((1, 1, 3), 200, dtype=np.uint8)
+        >>> gradient_descent(step=2).start(image, context)(5).tolist()
+        [[[190, 190, 190]]]
     """
     if norm not in NORMS:
         raise unknown("norm", norm, NORMS)

@@ -21,9 +21,9 @@ def jpeg(subsampling: str = "420") -> Operator:
     2022.
 
     Example:
-    >>> from steadyeye.testing import degrade_example
-    >>> print(degrade_example(jpeg(), level=10))
-    100 % of pixels changed, mean 127 → 128
+        >>> from steadyeye.testing import degrade_example
+        >>> print(degrade_example(jpeg(), level=10))
+        100 % of pixels changed, mean 127 → 128
 
     """
 

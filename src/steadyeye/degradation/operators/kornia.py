@@ -39,9 +39,9 @@ def kornia(
     Example: `kornia(name='RandomGaussianNoise', level='std', values=[0.02, 0.05, 0.1])`, and in
     Python
 
-    >>> from steadyeye.testing import degrade_example
-    >>> print(degrade_example(kornia(name="RandomInvert"), level=1))
-    100 % of pixels changed, mean 127 → 128
+        >>> from steadyeye.testing import degrade_example
+        >>> print(degrade_example(kornia(name="RandomInvert"), level=1))
+        100 % of pixels changed, mean 127 → 128
     """
     import torch
     from kornia import augmentation as library  # the user's own install

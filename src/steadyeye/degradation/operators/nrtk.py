@@ -42,9 +42,9 @@ def nrtk(
 
     Example: `nrtk(name='AverageBlurPerturber', level='ksize', values=[3, 7, 11])`, and in Python
 
-    >>> from steadyeye.testing import degrade_example
-    >>> print(degrade_example(nrtk(name="HazePerturber"), level=1))
-    100 % of pixels changed, mean 127 → 126
+        >>> from steadyeye.testing import degrade_example
+        >>> print(degrade_example(nrtk(name="HazePerturber"), level=1))
+        100 % of pixels changed, mean 127 → 126
     """
     title = f"nrtk.{name}"
     place, perturber = _find_class(name)

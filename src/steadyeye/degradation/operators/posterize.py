@@ -15,9 +15,9 @@ def posterize() -> Operator:
     Each level is made from the image itself. 255 is in the last bin; ½ rounds up. Swingler 2022.
 
     Example:
-    >>> from steadyeye.testing import degrade_example
-    >>> print(degrade_example(posterize(), level=10))
-    100 % of pixels changed, mean 127 → 133
+        >>> from steadyeye.testing import degrade_example
+        >>> print(degrade_example(posterize(), level=10))
+        100 % of pixels changed, mean 127 → 133
 
     """
     return of_original("posterize", lambda image, level: _bin_values(image, 32 - level))

@@ -18,9 +18,9 @@ def speckle_noise() -> Operator:
     Dietterich 2019.
 
     Example:
-    >>> from steadyeye.testing import degrade_example
-    >>> print(degrade_example(speckle_noise(), level=3))
-    100 % of pixels changed, mean 127 → 124
+        >>> from steadyeye.testing import degrade_example
+        >>> print(degrade_example(speckle_noise(), level=3))
+        100 % of pixels changed, mean 127 → 124
 
     """
     return severities("speckle_noise", _multiply_noise)
