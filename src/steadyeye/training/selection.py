@@ -257,7 +257,7 @@ def _split(
 
 def _check_split(split: Split) -> Split:
     """The split with notes on missing classes; raises `UsageError` for an empty side."""
-    for purpose, side in (("train on", split.train), ("be judged by", split.validation)):
+    for purpose, side in (("train on", split.train), ("validate on", split.validation)):
         if not side.items:
             raise UsageError(
                 f"'{side.name}' leaves no examples to {purpose} ({'; '.join(split.notes)}); "

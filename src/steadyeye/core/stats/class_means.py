@@ -190,7 +190,7 @@ def _rises(
 def less(one_spread: Spread, other_spread: Spread) -> Spread:
     """The classes of one minus those of the other; the mean is the difference of the means.
 
-    Both have the same videos. A class that is absent in one of them has the other's value.
+    Both have the same videos. A class that is absent in one of them counts as 0 there.
     """
     several = int((one_spread.is_present | other_spread.is_present).sum())
     first, second = (
