@@ -21,6 +21,7 @@ from steadyeye.core.predictions import Predictions
 from steadyeye.core.storage.arrow_files import read_arrow
 from steadyeye.core.storage.files import Place, map_requests, sha256
 from steadyeye.predictions.box_columns import CellBoxes, split_boxes
+from steadyeye.predictions.box_format import describe_mismatch
 from steadyeye.predictions.json_record import (
     CELL,
     MEND,
@@ -56,9 +57,11 @@ def read(*folders: Place) -> Predictions:
     """
     columns, boxes = split_boxes(chain.from_iterable(map(_read_shards, folders)))
     predictions = _predictions(open_cell(folders[0]), columns, boxes)
+    doubt = _find_doubt(columns, boxes)
     del columns
     return_free_memory()  # Arrow keeps the memory of earlier shards
-    return replace(predictions, notes=(*predictions.notes, *_note_missing_checksums(folders)))
+    caveats = (*filter(None, [doubt]), *_note_missing_checksums(folders))
+    return replace(predictions, doubt=doubt, notes=(*predictions.notes, *caveats))
 
 
 def _note_missing_checksums(folders: Sequence[Place]) -> tuple[str, ...]:
@@ -184,6 +187,14 @@ def _predictions(cell: Cell, table: pa.Table, boxes: CellBoxes) -> Predictions:
     )
 
 
+def _find_doubt(table: pa.Table, boxes: CellBoxes) -> str:
+    """Of detections that were made as the source has the images: `Predictions.doubt`."""
+    changed = {"tag:operator", "tag:target"} & set(table.column_names)
+    if boxes.detections is None or "size" not in table.column_names or changed:
+        return ""
+    return describe_mismatch(boxes.truth, boxes.detections, matrix(table["size"], np.float64))
+
+
 def _read_texts(column: pa.ChunkedArray) -> NDArray[np.str_]:
     """(n,) texts, '' for missing ones; converted to Python objects one piece at a time."""
     pieces = [
@@ -238,7 +249,6 @@ def _list_caveats(
     several = [(kind, some) for kind, some in kinds if some is not None]
     notes = [_note_beyond_images(kind, some, sizes, ids) for kind, some in several]
     notes.append(_note_unknown_sizes(sizes, ids, [some for _, some in several]))
-    notes += [_note_first_pixel(some) for kind, some in several if kind == "detections"]
     if "left_out" in table.column_names:
         notes.append(_note_left_out(table["left_out"], ids, model_classes))
     return tuple(note for note in notes if note)
@@ -264,16 +274,6 @@ def _note_beyond_images(
         f"{total:,} of {len(table):,} {kind} extend beyond their image, "
         f"{completely:,} of them completely, first ({box}) in '{ids[table.image[first]]}' of "
         f"{width:.0f} × {height:.0f} pixels; all are included unchanged"
-    )
-
-
-def _note_first_pixel(table: BoxTable) -> str | None:
-    parts = split_entries(len(table))
-    if not len(table) or any(table.boxes[part].max() > 1 for part in parts):
-        return None
-    return (
-        f"all {number_of(len(table), 'detection')} lie within 1 × 1 pixel, as if they were shares "
-        "of the image's sides; boxes are x0 y0 x1 y1 in pixels"
     )
 
 

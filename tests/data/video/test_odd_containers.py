@@ -176,18 +176,21 @@ AS_CODED = {
     "hd_709.mp4": ("libx264", "yuv420p", {"colorspace": "bt709"}, {"size": (1280, 720)}, ""),
     "hd.png.mov": ("png", "rgb24", {}, {"size": (1280, 720)}, ""),
     "sd.mp4": ("libx264", "yuv420p", {}, {"size": (720, 576)}, ""),
+    "phone.mov": ("libx265", "yuv420p10le", {"color_trc": "arib-std-b67"}, {}, "HDR"),
+    "film.mkv": ("libx265", "yuv420p10le", {"color_trc": "smpte2084"}, {}, "HDR"),
+    "sdr.mkv": ("libx265", "yuv420p10le", {"color_trc": "bt709"}, {}, ""),
 }
 
 
 @pytest.mark.parametrize("name", AS_CODED)
 def test_the_notes_tell_of_pictures_that_a_player_changes(name, tmp_path):
-    """Of lines of two moments, of pixels that are not square, of colours that are not stated."""
+    """Of lines of two moments, pixels that are not square, colours not stated, and HDR."""
     codec, form, options, more, expected = AS_CODED[name]
     path = encoded.write(tmp_path / name, codec, form, options, count=6, **more)
     for source in (video(path=str(path), k=1), every_frame(path=str(path), cuts="none")):
         words = {
             word
-            for word in ("interlaced", "not square", "BT.601")
+            for word in ("interlaced", "not square", "BT.601", "HDR")
             for note in source.notes
             if word in note and "1 of 1 video" in note and f"first '{name}'" in note
         }

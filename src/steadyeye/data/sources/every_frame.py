@@ -18,6 +18,8 @@ from steadyeye.data.video import decoder, label_sidecar, shot_detection
 from steadyeye.data.video.decoder import UNSEEN, Frame
 from steadyeye.data.video.frame_folders import list_frame_folders
 from steadyeye.data.video.paths import VIDEOS, holds, list_files, resolve_path, unread_notes
+from steadyeye.data.video.repeated_frames import repeat_notes, share_of_repeats
+from steadyeye.data.video.shot_detection import Scan
 from steadyeye.data.video.video_names import check_names, name_video
 from steadyeye.data.video.video_notes import video_notes
 
@@ -134,7 +136,6 @@ def _id(clip: Clip, number: int) -> str:
     return f"{clip.name}/{number:06d}"
 
 
-Cuts = tuple[int, ...]
 CHOICES = ("detect", "none")
 
 
@@ -165,31 +166,33 @@ def every_frame(
     clips: list[Clip] = []
     marks: list[str] = []
     videos: dict[str, decoder.VideoIndex] = {}
+    shares: dict[str, float] = {}
     files = {name_video(file, root): file for file in list_files(root, VIDEOS)}
     known = _read_cuts(cuts, files)
     for name, file in files.items():
         index = videos[name] = decoder.index(file)
-        scene_cuts = known(name, len(index)) if known else shot_detection.of_video(index)
+        scan = known(name, len(index)) if known else shot_detection.of_video(index)
+        shares[name] = share_of_repeats(scan.repeats, step)
         clips.append(
             Clip(
                 name,
                 len(index),
                 index.fps,
-                scene_cuts,
+                scan.cuts,
                 index.seconds,
                 partial(decoder.frame, index),
                 index.key,
                 [file],
             )
         )
-        marks.append(f"{name}:{len(index)}:{file.stat().st_size}:{scene_cuts}")
+        marks.append(f"{name}:{len(index)}:{file.stat().st_size}:{scan.cuts}")
     return WholeClips(
         name=root.stem,
         columns=(*COLUMNS, "frame_type"),
         fingerprint=fingerprint("every_frame", *marks, str(step)),
         clips=clips,
         step=step,
-        reading=(*video_notes(videos), *unread_notes(root, VIDEOS)),
+        reading=(*video_notes(videos), *repeat_notes(shares), *unread_notes(root, VIDEOS)),
     )
 
 
@@ -201,16 +204,18 @@ def _of_images(root: Place, step: int, cuts: str, fps: float | None) -> WholeCli
         )
     clips: list[Clip] = []
     marks: list[str] = []
+    shares: dict[str, float] = {}
     videos = list_frame_folders(root)
     known = _read_cuts(cuts, videos)
     for name, paths in videos.items():
-        scene_cuts = known(name, len(paths)) if known else shot_detection.of_images(paths)
+        scan = known(name, len(paths)) if known else shot_detection.of_images(paths)
+        shares[name] = share_of_repeats(scan.repeats, step)
         clips.append(
             Clip(
                 name,
                 len(paths),
                 float(fps),
-                scene_cuts,
+                scan.cuts,
                 partial(_at, fps),
                 _still(paths),
                 _key(paths),
@@ -218,7 +223,7 @@ def _of_images(root: Place, step: int, cuts: str, fps: float | None) -> WholeCli
             )
         )
         marks += [f"{name}/{path.name}:{path.stat().st_size}" for path in paths]
-        marks.append(str(scene_cuts))
+        marks.append(str(scan.cuts))
 
     def lacking() -> list[str]:
         return [str(path) for paths in videos.values() for path in find_missing(paths)]
@@ -229,7 +234,7 @@ def _of_images(root: Place, step: int, cuts: str, fps: float | None) -> WholeCli
         fingerprint=fingerprint("every_frame", *marks, str(step), str(fps)),
         clips=clips,
         step=step,
-        reading=unread_notes(root, image_file.SUFFIXES),
+        reading=(*repeat_notes(shares), *unread_notes(root, image_file.SUFFIXES)),
         absent=lacking,
     )
 
@@ -242,15 +247,15 @@ def _check_cuts(cuts: str) -> None:
         )
 
 
-def _read_cuts(cuts: str, videos: Iterable[str]) -> Callable[[str, int], Cuts] | None:
+def _read_cuts(cuts: str, videos: Iterable[str]) -> Callable[[str, int], Scan] | None:
     """What names the cuts of each of the videos; None where they are to be found."""
     if cuts == "detect":
         return None
     if cuts == "none":
-        return lambda *_: ()
+        return lambda *_: Scan()
     sidecar = label_sidecar.read(cuts)
     check_names(videos, sidecar.videos, "cuts")
-    return lambda name, frames: sidecar.of(name).within(name, frames).cuts
+    return lambda name, frames: Scan(sidecar.of(name).within(name, frames).cuts)
 
 
 def _at(fps: float, number: int) -> float:

@@ -18,7 +18,7 @@ whole video::
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +47,14 @@ class Range:
 
 @dataclass(frozen=True)
 class VideoLabels:
-    """The sidecar's entry of one video; `cuts`: the first frame of each scene except the first."""
+    """The sidecar's entry of one video; `cuts`: the first frame of each scene except the first.
+
+    `repeats`: the share of frames, 0…1, that repeat the one before, if cuts were looked for.
+    """
 
     ranges: tuple[Range, ...] = ()
     cuts: tuple[int, ...] = ()
+    repeats: float = field(default=0.0, repr=False)
 
     def at(self, frame: int) -> Labels:
         """The labels of a frame, in ascending order; empty where it has none."""

@@ -6,7 +6,7 @@ stands out from the two frames before and after; a scene lasts at least 15 frame
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import av
@@ -20,18 +20,34 @@ from steadyeye.core.storage.files import Place
 from steadyeye.data.images import image_file
 from steadyeye.data.video.decoder import ONE_THREAD, VideoIndex, every_frame
 from steadyeye.data.video.label_sidecar import VideoLabels
+from steadyeye.data.video.repeated_frames import find_repeats, repeat_notes, share_of_repeats
 
 CHOICES = ("sidecar", "detect")
 
 
-def cut(choice: str, labels: VideoLabels, find: Callable[[], tuple[int, ...]]) -> VideoLabels:
+@dataclass(frozen=True)
+class Scan:
+    """What a pass over a video shows.
+
+    `cuts`: the first frame of each scene but the first, in native frames. `repeats`: (frames - 1,)
+    which frames repeat the one before, see `repeated_frames`.
+    """
+
+    cuts: tuple[int, ...] = ()
+    repeats: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
+
+
+def cut(choice: str, labels: VideoLabels, find: Callable[[], Scan]) -> VideoLabels:
     """The labels of a video, with the cuts of `find` if "detect" is chosen.
 
     Given cuts are unchanged. Raises `UsageError` for another choice.
     """
     if choice not in CHOICES:
         raise unknown("value of cuts", choice, CHOICES)
-    return replace(labels, cuts=find()) if choice == "detect" and not labels.cuts else labels
+    if choice != "detect" or labels.cuts:
+        return labels
+    scan = find()
+    return replace(labels, cuts=scan.cuts, repeats=share_of_repeats(scan.repeats))
 
 
 NO_CUTS = "no scene cuts named"
@@ -39,10 +55,11 @@ NO_CUTS = "no scene cuts named"
 
 
 def notes(choice: str, videos: Mapping[str, VideoLabels]) -> tuple[str, ...]:
-    """Notes on the cuts: their number, or that none are known."""
+    """Notes on the cuts: their number, or that none are known; and on repeated frames."""
     if choice == "detect":
         count = sum(len(labels.cuts) for labels in videos.values())
-        return (f"{number_of(count, 'scene cut')} named or found",)
+        repeats = {name: labels.repeats for name, labels in videos.items()}
+        return (f"{number_of(count, 'scene cut')} named or found", *repeat_notes(repeats))
     blind = [name for name, labels in videos.items() if not labels.cuts]
     if not blind:
         return ()
@@ -60,34 +77,37 @@ def marks(choice: str, videos: Mapping[str, VideoLabels]) -> list[str]:
 WIDTH = 256  # pixels at which frames are compared; PySceneDetect too shrinks them to about this
 
 
-def of_video(video: VideoIndex) -> tuple[int, ...]:
-    """The first frame of each scene of a video but the first, in native frames.
+def of_video(video: VideoIndex) -> Scan:
+    """The cuts and repeated frames of a video.
 
     Decodes the video once, in order. A damaged frame is left out of the comparison.
     """
     return _detect(_small_frames(video))
 
 
-def of_images(paths: Sequence[Place]) -> tuple[int, ...]:
+def of_images(paths: Sequence[Place]) -> Scan:
     """The same for frames kept as image files, in their order."""
     return _detect(_small_images(paths))
 
 
-def _detect(frames: Iterable[tuple[int, NDArray[np.uint8]]]) -> tuple[int, ...]:
+def _detect(frames: Iterable[tuple[int, NDArray[np.uint8]]]) -> Scan:
     """`frames`: number and (h, w, 3) uint8 BGR, in order."""
     # imported here as it takes most of a second, and known cuts do not need it
     from scenedetect import AdaptiveDetector, FrameTimecode
 
     detector = AdaptiveDetector()
     numbers: list[int] = []
-    last = 0
+    differences: list[float] = []
+    last, before = 0, None
     for number, image in frames:
-        last = number
+        if before is not None:
+            differences.append(float(cv2.absdiff(image, before).mean()))
+        last, before = number, image
         # the rate is any: frames are counted, and no length is given in seconds
         at = detector.process_frame(FrameTimecode(number, fps=25.0), image)
         numbers += [int(cut.frame_num) for cut in at]
     numbers += [int(cut.frame_num) for cut in detector.post_process(FrameTimecode(last, fps=25.0))]
-    return tuple(sorted(set(numbers)))
+    return Scan(tuple(sorted(set(numbers))), find_repeats(differences))
 
 
 def _small_frames(video: VideoIndex) -> Iterator[tuple[int, NDArray[np.uint8]]]:

@@ -37,6 +37,8 @@ Playlists (HLS, DASH, concat) would open every video that they name, wherever it
 """
 PROGRESSIVE, UNSPECIFIED = 1, 2
 """FFmpeg's AV_FIELD_PROGRESSIVE, below all orders of fields, and AVCOL_SPC_UNSPECIFIED."""
+HDR_TRANSFERS = frozenset({16, 18})
+"""FFmpeg's AVCOL_TRC_SMPTE2084 (PQ) and AVCOL_TRC_ARIB_STD_B67 (HLG)."""
 HD_WIDTH, SD_HEIGHT = 1280, 576
 """From which width and above which height players take colours for BT.709."""
 FARTHEST_REORDER = 16
@@ -131,11 +133,13 @@ class Display:
 
     `interlaced`: their lines show two moments in turn. `aspect`: width of a pixel over its height.
     `hd_untagged`: they are in HD without a stated colour matrix, which players take as BT.709.
+    `hdr`: their brightness is coded for HDR (PQ or HLG), which players map to that of the screen.
     """
 
     interlaced: bool = False
     aspect: Fraction = Fraction(1)
     hd_untagged: bool = False
+    hdr: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,6 +288,7 @@ def _read_display(stream: Any, decoded: Display) -> Display:
         hd_untagged=(context.width >= HD_WIDTH or context.height > SD_HEIGHT)
         and context.colorspace == UNSPECIFIED
         and str(context.pix_fmt).startswith("yuv"),
+        hdr=context.color_trc in HDR_TRANSFERS,
     )
 
 

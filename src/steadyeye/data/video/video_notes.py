@@ -66,6 +66,13 @@ def _display_notes(videos: Mapping[str, VideoIndex]) -> Iterator[str]:
             "as by FFmpeg and OpenCV, though most HD videos are BT.709: colours may be slightly "
             f"off; first '{untagged[0]}'"
         )
+    hdr = [name for name, video in videos.items() if video.display.hdr]
+    if hdr:
+        yield (
+            f"{_count(hdr, videos)} in HDR (PQ or HLG), read without tone mapping as by FFmpeg and "
+            "OpenCV: frames are paler than a player shows them; convert to SDR what the model will "
+            f"see as SDR; first '{hdr[0]}'"
+        )
 
 
 def _count(some: Sized, videos: Sized) -> str:

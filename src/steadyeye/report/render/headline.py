@@ -35,8 +35,9 @@ def _sentence(model: Evaluated, several: bool) -> str:
     )
     if as_classifier and model.predictions.raw_detections is not None:
         text = f"{text} Right means the class of its most confident box: this is a detector."
-    lost = _partnerless(model.predictions)
-    return f"{text} {lost}." if lost else text
+    lost, doubt = _partnerless(model.predictions), model.predictions.doubt
+    remarks = (f"{remark[0].upper()}{remark[1:]}." for remark in (doubt, lost) if remark)
+    return " ".join([text, *remarks])
 
 
 def _run(name: str, table: Predictions) -> str:

@@ -1,0 +1,171 @@
+"""Whether detections seem to be in another format than the one in which they were read.
+
+Corners taken for sides, centres for corners, shares for pixels, or pixels of the network's input
+for those of the image all give a low mAP without an error. Where there are true boxes, one of these
+readings then finds far more objects than the one that was used.
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.boxes import BoxTable, areas, divide_areas
+from steadyeye.core.disk_columns import split_entries
+from steadyeye.core.format import number_of, percent
+
+Corners = NDArray[np.float64]
+
+IMAGES = 100
+"""Images that are looked at, from the first on."""
+PAIRS = 10_000
+"""Pairs of a true box and a detection of its class that are looked at."""
+LEAST = 20
+"""Objects below which nothing is said."""
+TIMES, MORE = 2.0, 0.2
+"""A reading seems right if it finds this many times, and this share more, of the objects."""
+IOU = 0.5
+"""Intersection over union at which an object is found."""
+SIDES = (*range(224, 801, 32), 300, 896, 960, 1024, 1088, 1152, 1280, 1333, 1536)
+"""Usual sides of the inputs of detectors, in pixels."""
+FACTORS = (0.25, 0.5, 2.0, 4.0)
+FORMAT = "boxes are x0 y0 x1 y1 in pixels of the image (in COCO's files x y width height)"
+
+
+def describe_mismatch(
+    truth: BoxTable | None, detections: BoxTable, sizes: NDArray[np.float64]
+) -> str:
+    """What the detections seem to be, in one sentence; "" if nothing speaks against their format.
+
+    `truth`, `detections`: rows sorted by image. `sizes`: (n, 2) height and width of each image, 0
+    if unknown.
+    """
+    sentence = _describe_better_reading(truth, detections, sizes) if truth is not None else ""
+    parts = split_entries(len(detections))
+    if sentence or not len(detections) or any(detections.boxes[part].max() > 1 for part in parts):
+        return sentence
+    return (
+        f"all {number_of(len(detections), 'detection')} lie within 1 × 1 pixel, as if they were "
+        f"shares of the image's sides; {FORMAT}"
+    )
+
+
+def _describe_better_reading(
+    truth: BoxTable, detections: BoxTable, sizes: NDArray[np.float64]
+) -> str:
+    true_row, detected_row, objects = _pair(truth, detections)
+    if objects < LEAST or not len(true_row):
+        return ""
+    true, boxes_as_read = truth.boxes[true_row], detections.boxes[detected_row]
+    first = np.flatnonzero(np.diff(true_row, prepend=-1))
+
+    def share_found(boxes: Corners) -> float:
+        reached = _pairwise_iou(true, boxes) >= IOU
+        return float(np.logical_or.reduceat(reached, first).sum()) / objects
+
+    as_read = share_found(boxes_as_read)
+    if as_read * TIMES > 1:  # no reading finds more than all
+        return ""
+    readings = [
+        (share_found(boxes), words)
+        for boxes, words in _list_readings(boxes_as_read, sizes[truth.image[true_row]])
+    ]
+    best, words = max(readings, key=lambda reading: reading[0])
+    if best < as_read * TIMES or best < as_read + MORE:
+        return ""
+    return (
+        f"the boxes seem to be {words}: read so, {percent(best)} of "
+        f"{number_of(objects, 'object')} are found at IoU {IOU}, as they were read "
+        f"{percent(as_read)}; {FORMAT}"
+    )
+
+
+def _pair(truth: BoxTable, detections: BoxTable) -> tuple[NDArray[np.intp], NDArray[np.intp], int]:
+    """Rows of true boxes and of detections of the same class in the same image, and the objects.
+
+    Sorted by true box. Of at most `IMAGES` images, those with objects that are no crowds.
+    """
+    true_rows: list[NDArray[np.intp]] = []
+    detected_rows: list[NDArray[np.intp]] = []
+    objects = pairs = 0
+    rows = np.flatnonzero(~truth.crowd[:PAIRS] & (truth.label[:PAIRS] >= 0))
+    for image in np.unique(truth.image[rows])[:IMAGES]:
+        of_image = rows[truth.image[rows] == image]
+        first, last = np.searchsorted(detections.image, [image, image + 1])
+        same = truth.label[of_image][:, None] == detections.label[first:last]
+        true, detected = same.nonzero()
+        true_rows.append(of_image[true])
+        detected_rows.append(first + detected)
+        objects, pairs = objects + len(of_image), pairs + len(true)
+        if pairs > PAIRS:
+            break
+    if not objects:
+        return np.zeros(0, np.intp), np.zeros(0, np.intp), 0
+    return np.concatenate(true_rows), np.concatenate(detected_rows), objects
+
+
+def _list_readings(
+    boxes_as_read: Corners, sizes: NDArray[np.float64]
+) -> Iterator[tuple[Corners, str]]:
+    """Boxes as each other reading has them, x0 y0 x1 y1 in pixels, and its words."""
+    for form, form_words in FORMS:
+        boxes = form(boxes_as_read)
+        if form_words:
+            yield boxes, form_words
+        for scaled, scale_words in _list_scales(boxes, sizes):
+            yield scaled, ", ".join(filter(None, (form_words, scale_words)))
+
+
+def _list_scales(boxes: Corners, sizes: NDArray[np.float64]) -> Iterator[tuple[Corners, str]]:
+    known = np.where(sizes > 0, sizes, np.nan)
+    width_height = np.tile(known[:, ::-1], 2)
+    yield boxes * width_height, "shares of the image's sides"
+    for factor in FACTORS:
+        yield boxes / factor, f"in pixels of the image at {factor:g} times its size"
+    longer = known.max(axis=1, keepdims=True)
+    for side in SIDES:
+        input_words = f"in pixels of an input of {side} × {side}"
+        margin = (side - width_height * side / longer) / 2
+        yield boxes * width_height / side, f"{input_words}, to which the image was stretched"
+        yield boxes * longer / side, f"{input_words} with the image in its upper left corner"
+        yield (boxes - margin) * longer / side, f"{input_words} with the image in its middle"
+
+
+def _pairwise_iou(boxes: Corners, other: Corners) -> NDArray[np.float64]:
+    """(n,) intersection over union of each of (n, 4) boxes with its own of the others."""
+    low, high = np.maximum(boxes[:, :2], other[:, :2]), np.minimum(boxes[:, 2:], other[:, 2:])
+    shared = np.prod(np.maximum(high - low, 0), axis=1)
+    return divide_areas(shared, areas(boxes) + areas(other) - shared)
+
+
+def _from_corners(boxes: Corners) -> Corners:
+    """Of x0 y0 x1 y1 to which x0 and y0 were added, as for sides."""
+    return np.concatenate([boxes[:, :2], boxes[:, 2:] - boxes[:, :2]], axis=1)
+
+
+def _from_sides(boxes: Corners) -> Corners:
+    """Of x y width height."""
+    return np.concatenate([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]], axis=1)
+
+
+def _from_added_centres(boxes: Corners) -> Corners:
+    """Of x and y of the centre, width and height, to which x and y were added, as for sides."""
+    half = (boxes[:, 2:] - boxes[:, :2]) / 2
+    return np.concatenate([boxes[:, :2] - half, boxes[:, :2] + half], axis=1)
+
+
+def _from_centres(boxes: Corners) -> Corners:
+    """Of x and y of the centre, width and height."""
+    return np.concatenate(
+        [boxes[:, :2] - boxes[:, 2:] / 2, boxes[:, :2] + boxes[:, 2:] / 2], axis=1
+    )
+
+
+FORMS: tuple[tuple[Callable[[Corners], Corners], str], ...] = (
+    (lambda boxes: boxes, ""),
+    (_from_corners, "x0 y0 x1 y1 where x y width height was expected"),
+    (_from_sides, "x y width height where x0 y0 x1 y1 was expected"),
+    (_from_added_centres, "centres with width and height where x y width height was expected"),
+    (_from_centres, "centres with width and height where x0 y0 x1 y1 was expected"),
+    (lambda boxes: boxes[:, [1, 0, 3, 2]], "in the order y, x"),
+)
