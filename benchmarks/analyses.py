@@ -3,10 +3,10 @@
     python benchmarks/analyses.py [--models 50] [--videos 1314]
 
 Synthetic tables: 1,314 candidate anchors with 20 neighbours each, of which a review accepted 1,109
-and 21,070 as in the paper, 30 classes, every tag that a source may give. Each model comes with
-arrays of its own, as if read from disk. Errors come in runs of frames that are hard for all models,
-so that the sections have something to show. Every analysis that the tables fit is run once, after
-the metrics that it may read. With fewer videos than anchors every interval is a bootstrap.
+and 21,070 as in the paper, 30 classes, and all tags of a source. Each model has its own arrays, as
+if read from disk. Errors occur in runs of frames that are hard for all models, so every section
+has results. Every analysis that applies to the tables is run once, after the metrics that it may
+read. With fewer videos than anchors every interval is a bootstrap.
 """
 
 import argparse
@@ -41,7 +41,7 @@ def samples(rng: np.random.Generator, videos: int) -> dict[str, Any]:
     accepted = (offset == 0) & good[anchor]
     accepted[taken] = True
     video = np.char.add("val/ILSVRC2015_val_", np.char.zfill((anchor % videos).astype(str), 8))
-    # sets of one video lie so far apart that they share no frame
+    # sets of one video are so far apart that they share no frame
     centre = 100 * (1 + anchor // videos)
     frame = centre + offset
     names = np.char.add(np.char.add(video, "/"), np.char.zfill(frame.astype(str), 6))
@@ -60,7 +60,7 @@ def samples(rng: np.random.Generator, videos: int) -> dict[str, Any]:
             "frame_type": rng.choice(["I", "P", "B"], len(anchor), p=[0.05, 0.45, 0.5]),
             "fps": rng.choice([25.0, 30000 / 1001, 30.0], ANCHORS)[anchor],
             "accepted": accepted.astype(np.int64),
-            # as the image pass leaves them: what rises with the distance, and a step of 1/255
+            # as measured by the image pass: rising with the distance, in steps of 1/255
             **{name: np.abs(offset) * rng.exponential(1, len(anchor)) for name in MEASURED},
             "linf": rng.integers(0, 256, len(anchor)) / 255,
         },
@@ -68,7 +68,7 @@ def samples(rng: np.random.Generator, videos: int) -> dict[str, Any]:
 
 
 def model(name: str, frames: Mapping[str, Any], hard: NDArray[np.floating]) -> Predictions:
-    """Predictions that are wrong where a frame is harder than the model is able."""
+    """Predictions that are wrong where a frame's difficulty exceeds the model's skill."""
     rng = np.random.default_rng([int(name), 1])
     n = len(hard)
     right = hard + rng.normal(0, 0.4, n) < rng.uniform(0.8, 1.6)
@@ -97,7 +97,7 @@ def model(name: str, frames: Mapping[str, Any], hard: NDArray[np.floating]) -> P
 
 
 def hardness(rng: np.random.Generator, offsets: NDArray[np.integer]) -> NDArray[np.floating]:
-    """How hard each frame is: its scene, and a walk away from the anchor."""
+    """The difficulty of each frame: that of its scene, and a random walk from the anchor."""
     scene = np.repeat(rng.normal(0, 1, ANCHORS), 2 * K + 1)
     steps = rng.normal(0, 0.25, (ANCHORS, 2 * K + 1))
     walk = np.cumsum(steps, axis=1) - np.cumsum(steps, axis=1)[:, [K]]
@@ -105,7 +105,7 @@ def hardness(rng: np.random.Generator, offsets: NDArray[np.integer]) -> NDArray[
 
 
 def peak() -> float:
-    """The most memory held so far, GB."""
+    """The peak memory so far, GB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 
 

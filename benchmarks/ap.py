@@ -1,14 +1,14 @@
-"""Cost of average precision, beside hotcoco, faster-coco-eval and pycocotools where installed.
+"""Cost of average precision, compared with installed hotcoco, faster-coco-eval and pycocotools.
 
     python benchmarks/ap.py [--rounds 3]
 
-Synthetic boxes, 100 detections an image: frame AP of 23,000 frames, 1,000 bootstrap replicates of
+Synthetic boxes, 100 detections per image: frame AP of 23,000 frames, 1,000 bootstrap replicates of
 mAP 0.50:0.95 over 1,109 images, and the twelve statistics of COCO (ten thresholds, four areas,
 three numbers of detections) of 5,000 images. Medians of the rounds; slow peers run once.
 
 Ours starts from arrays and sorts them; of the others only `evaluate` and `accumulate` count, not
-the building of their indices. Ours runs on one thread, hotcoco on all that there are. The numbers
-of all are compared too.
+the building of their indices. Ours runs on one thread, hotcoco on all. The numbers are compared,
+too.
 """
 
 import argparse
@@ -33,7 +33,7 @@ Out = TypeVar("Out")
 
 
 def synthetic(images: int, classes: int) -> Tables:
-    """Seven objects an image on average; half of the detections lie near one of them."""
+    """Seven objects per image on average; half of the detections are near one of them."""
     rng = np.random.default_rng(0)
     counts = rng.poisson(7, images) + 1
     image = np.repeat(np.arange(images), counts)
@@ -76,7 +76,7 @@ def replicates(tables: Tables, images: int, classes: int) -> list[float]:
 
 
 def timed(run: Callable[[], Out], rounds: int) -> tuple[float, Out]:
-    """The median of seconds, and what came out; a run of more than two seconds is not repeated."""
+    """The median of seconds, and the result; a run of more than two seconds is not repeated."""
     seconds: list[float] = []
     while len(seconds) < rounds and max(seconds, default=0) < 2:
         started = time.perf_counter()
@@ -105,7 +105,7 @@ def coco(tables: Tables, images: int, classes: int) -> tuple[dict[str, list], np
 def peers(
     annotations: dict[str, list], detections: np.ndarray
 ) -> Iterator[tuple[str, str, Callable]]:
-    """Of each library that is installed its name, the goal, and what makes a `COCOeval`."""
+    """The name of each installed library, the goal, and a function that makes a `COCOeval`."""
     if find_spec("hotcoco"):
         import hotcoco
 
@@ -135,7 +135,7 @@ def peers(
 
 
 def evaluated(make: Callable) -> object:
-    """A `COCOeval` after what counts of it."""
+    """A `COCOeval` after the timed calls."""
     scored = make()
     with contextlib.redirect_stdout(io.StringIO()):
         scored.evaluate()

@@ -1,22 +1,22 @@
-"""How much `blink_rate` depends on how objects are linked, by the median score of the objects.
+"""The dependence of `blink_rate` on the linking of objects, by the objects' median score.
 
     python benchmarks/blink_scores.py RUN [--trackers | --agree]
 
 `RUN`: the folder of a run of a detector on whole videos, `every_frame(…)`. Its objects are linked
-with one constant of linking changed at a time; what a gap is stays as it is. Prints, for each cell
-of the run and each change, `blink_rate` of all objects and of those whose detections have a median
-score in a band, with the frames that are known and the objects of the band; and how many boxes
-above and below the threshold a frame has.
+with one constant of linking changed at a time; the definition of a gap is unchanged. Prints, for
+each cell of the run and each change, `blink_rate` of all objects and of those whose detections have
+a median score in a band, with the known frames and the objects of the band; and the number of boxes
+above and below the threshold per frame.
 
-`--trackers`: instead, with the trackers of `object_steadiness.py`, as they link and with their
-objects cut where they are away for more than a second or jump. Prints `blink_rate`, that of objects
-whose median score is 0.7 or more, and how many blinks there are for every 100 pairs of consecutive
-detections of an object: all, and those from a detection of 0.6 or more to another; and how many of
-these blinks all trackers have in common.
+`--trackers`: instead, with the trackers of `object_steadiness.py`, unchanged and with their objects
+cut where they are away for more than a second or jump. Prints `blink_rate`, that of objects whose
+median score is 0.7 or more, and the number of blinks per 100 pairs of consecutive detections of an
+object: all, and those between detections of 0.6 or more; and the number of these blinks that all
+trackers have in common.
 
-`--agree`: instead, `blink_rate` of each tracker where a gap counts only if the detections before
-and after it are linked by all settings of `SETTINGS` too. Of a run on true tracks, also of the
-objects that lie on a true one (IoU of 0.5 or more) in most of their frames.
+`--agree`: instead, `blink_rate` of each tracker if a gap counts only if all settings of `SETTINGS`
+link the detections before and after it, too. For a run on true tracks, also of the objects that
+overlap a true one (IoU of 0.5 or more) in most of their frames.
 """
 
 import argparse
@@ -53,8 +53,9 @@ CHANGES = (
     ("DUPLICATE", 0.9),
     ("WEAK", SCORE),
 )
-"""Constants of linking that other trackers have otherwise; the first is what it is, and the last
-links without boxes below the threshold."""
+"""Constants of linking of other trackers; the first is unchanged, and the last links without boxes
+below the threshold.
+"""
 EDGES = (0.5, 0.6, 0.7, 1.01)
 SETTINGS = (
     ("LINK", LINK),
@@ -66,7 +67,7 @@ SETTINGS = (
     ("SMOOTHING", 0.2),
     ("SMOOTHING", 1.0),
 )
-"""Constants of linking that have to agree on a link; the first is what it is."""
+"""Constants of linking that must agree on a link; the first is unchanged."""
 TRACKERS = ("ByteTrackTracker", "OCSORTTracker", "BoTSORTTracker", "SORTTracker")
 CONFIDENT = 0.6
 """Score of both ends of a blink that is not near the threshold."""
@@ -104,7 +105,7 @@ def link_with(table, name, value):
 
 
 def list_linkers():
-    """Our own and those of `TRACKERS`, by name."""
+    """Our linker and those of `TRACKERS`, by name."""
     return {"steadyeye": assign_frame_by_frame, **{name: use(name) for name in TRACKERS}}
 
 
@@ -123,7 +124,7 @@ def compare(cell):
 
 
 def cut(linker):
-    """A linker whose objects end where they are away for long, or where their boxes jump."""
+    """A linker whose objects end if they are away for long, or if their boxes jump."""
 
     def link(scene):
         parts = []
@@ -140,7 +141,7 @@ def cut(linker):
 
 
 def list_ends(objects, scores, least):
-    """The blinks whose both ends have a score, as pairs of detections, and all such pairs."""
+    """The blinks with at least a score at both ends, as pairs of detections; all such pairs."""
     blinks, steady = find_blinks(objects), select_steady(objects)
     sure = steady[blinks.first] & (blinks.state != UNSURE)
     ends = np.stack([blinks.first[sure] - 1, blinks.last[sure] + 1], axis=1)
@@ -149,7 +150,7 @@ def list_ends(objects, scores, least):
 
 
 def compare_trackers(cell):
-    """The tables of a cell, a row a tracker."""
+    """The tables of a cell, one row per tracker."""
     table = read(cell)
     scores = table.raw_detections.score
     for title, change in (("as they link", lambda linker: linker), ("cut", cut)):
@@ -193,7 +194,7 @@ def mark_agreed(objects, known, links):
 
 
 def compare_agreed(cell):
-    """The table of a cell, a row a tracker: all objects, and those on true ones."""
+    """The table of a cell, one row per tracker: all objects, and those on true ones."""
     table = read(cell)
     links = list_links(table)
     print(f"{table.model} on {table.data}")

@@ -1,12 +1,12 @@
-"""A rerun with a warm cache against the first run, in one process.
+"""A repeated run with a warm cache compared with the first run, in one process.
 
     python benchmarks/cache.py [--data FOLDER] [--frames 2000] [--rounds 3]
 
 EfficientNet-Lite0 on `--frames` JPEG files of different content (the test data's, each with a
-comment of its own behind its last marker, so that every file is hashed and none is decoded twice).
-In turn: a run without a cache, one that fills an empty cache, and one with the cache warm, into new
-folders. The plan (the model loaded, the files listed) is made beforehand and timed by itself, as it
-is the same for all three.
+different comment after its last marker, so that every file is hashed and none is decoded twice). In
+turn: a run without a cache, one that fills an empty cache, and one with the warm cache, into new
+folders. The plan (loading the model, listing the files) is the same for all three and timed
+separately.
 """
 
 import argparse
@@ -28,7 +28,7 @@ MODEL = "efficientnet_lite0"
 
 
 def write_frames(folder: Path, files: list[Path], frames: int) -> None:
-    """Fills `folder` with `frames` files that decode as those found and differ in their bytes."""
+    """Fills `folder` with `frames` files that decode like those of the test data, all different."""
     folder.mkdir()
     for i in range(frames):
         content = files[i % len(files)].read_bytes()

@@ -1,11 +1,11 @@
-"""How much linking gains when the motion of the camera is taken out of it, and what that costs.
+"""The gain of linking with compensated camera motion, and its cost.
 
     python benchmarks/camera_motion.py RUN
 
 `RUN`: the folder of a run of a detector on whole videos, `every_frame(…)`. Before each frame the
-boxes of the objects in view are moved with the camera, by a shift (phase correlation of pictures of
-160 pixels) or a similarity (sparse flow of corners at 320 pixels, RANSAC). Prints a row each, as of
-`object_steadiness.py`, and the processor time of the motion a frame, without decoding.
+boxes of visible objects are moved with the camera, by a shift (phase correlation of pictures of 160
+pixels) or a similarity (sparse flow of corners at 320 pixels, RANSAC). Prints one row each, as in
+`object_steadiness.py`, and the processor time of the motion per frame, without decoding.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from steadyeye.predictions.read import read
 from steadyeye.predictions.shard_store import open_cell
 
 LEAST_RESPONSE = 0.05
-"""Of a phase correlation, below which the pictures have nothing in common."""
+"""The response of a phase correlation below which the pictures have nothing in common."""
 LEAST_CORNERS = 8
 
 
@@ -114,7 +114,7 @@ def measure_motions(find, side, predictions, source):
 
 
 def main():
-    """Prints a table a cell of the run."""
+    """Prints one table per cell of the run."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("run", type=Path)
     cv2.setNumThreads(1)

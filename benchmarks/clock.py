@@ -6,7 +6,7 @@ import numpy as np
 
 
 class Clock:
-    """A watcher that notes when rows are done; `add`: of a loop that is no run."""
+    """A watcher that records when rows are done; `add`: for a loop without a run."""
 
     def __init__(self):
         self.began = time.perf_counter()
@@ -14,7 +14,7 @@ class Clock:
         self.rows = []
 
     def add(self, done):
-        """Notes that so many rows are done now."""
+        """Records that `done` rows are done now."""
         if done:
             self.times.append(time.perf_counter())
             self.rows.append(done)
@@ -24,7 +24,7 @@ class Clock:
         return self.add
 
     def report_resumed(self, name, finished, shards):
-        """Nothing is found here."""
+        """Nothing: no shard exists before the run."""
 
     def report_counts(self, name, count):
         """Nothing to do."""
@@ -39,12 +39,12 @@ class Clock:
 
     @property
     def whole(self):
-        """Rows a second from the start to the last shard."""
+        """Rows per second from the start to the last shard."""
         return sum(self.rows) / (self.times[-1] - self.began)
 
     @property
     def steady(self):
-        """Rows a second between the first and the last tenth of them."""
+        """Rows per second between the first and the last tenth of them."""
         done = np.cumsum(self.rows)
         first, last = np.searchsorted(done, [0.1 * done[-1], 0.9 * done[-1]])
         return (done[last] - done[first]) / (self.times[last] - self.times[first])

@@ -1,14 +1,14 @@
-"""Throughput of Ray actors and of worker processes against threads, and what the driver carries.
+"""Throughput of Ray actors and of worker processes compared with threads, and the driver's traffic.
 
     python benchmarks/cluster.py [--data FOLDER] [--frames 2000] [--rounds 3]
 
 The same frames by local threads, by as many actors and by as many processes, in turn, so that a
-noisy machine disturbs all of them. A rate is that of the eight tenths of the frames in the middle:
-before them not every worker has its model yet, after them not every one has work left. How long it
-took to the first finished shard, Ray itself and the workers with their models, is told apart. A
-ratio is the rate of the one ÷ that of threads, of the same round. Then the same ratio for a model
-in Python that holds the interpreter's lock; how two Ray nodes share the work; and what goes through
-the driver where actors reach its folder and where they do not, with its peak memory.
+noisy machine disturbs all of them. A rate is that of the middle eight tenths of the frames: before
+them not every worker has its model yet, after them not every one has work left. The time to the
+first finished shard, for Ray itself and the workers with their models, is printed separately. A
+ratio is the rate divided by that of threads in the same round. Then the same ratio for a Python
+model that holds the interpreter's lock; how two Ray nodes share the work; and the traffic of the
+driver if actors reach its folder and if they do not, with its peak memory.
 """
 
 import argparse
@@ -77,11 +77,11 @@ def compared(name, data, engines, rounds, model="efficientnet_lite0"):
 
 
 def carried(data, reached):
-    """Prints what goes through the driver of a run on Ray, and the most memory that it held.
+    """Prints the traffic of the driver of a run on Ray, and its peak memory.
 
-    `reached`: whether actors see its folder; where not they send what they compute.
+    `reached`: whether actors can reach its folder; if not, they send their results.
     """
-    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
     with nullcontext() if reached else patch.object(work_order, "write_lightly", lambda *_: None):
         _, event = measured(data, "ray(least=2, most=2)", 0)
     peak = next(x for x in Path("/proc/self/status").read_text().splitlines() if "VmHWM" in x)
@@ -110,7 +110,7 @@ def main():
     parser.add_argument("--frames", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
-    # nothing may be answered by an earlier round
+    # no earlier round may answer from the cache
     os.environ["STEADYEYE_CACHE"] = "off"
     folder = Path(tempfile.mkdtemp(prefix="steadyeye-frames-"))
 

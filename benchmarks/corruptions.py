@@ -1,13 +1,13 @@
-"""The corruptions of ImageNet-C beside those of imagecorruptions: time and what comes out.
+"""The corruptions of ImageNet-C compared with those of imagecorruptions: time and results.
 
     python benchmarks/corruptions.py [--seeds 20] [--write tests/degradation/imagecorruptions.json]
 
 Needs imagecorruptions 1.1.2 with `setuptools<81`, and scikit-image. It was written for older
-libraries: three names that these no longer have are put back before it is imported.
+libraries: three names that these no longer have are restored before it is imported.
 
 Time: processor milliseconds of one call at 224 × 224, the median of calls in turn, one thread, and
-their ratio. What comes out: statistics of images of 1/f noise, over seeds, which the tests compare
-with ours; imagecorruptions cuts grey values off where ours are rounded, half a grey level apart.
+their ratio. Results: statistics of images of 1/f noise, over seeds, which the tests compare with
+ours; imagecorruptions truncates grey values and we round them, a difference of half a grey level.
 """
 
 import argparse
@@ -74,7 +74,7 @@ def time_pair(first: Corrupt, second: Corrupt, severity: int, rounds: int) -> tu
 
 
 def describe_changes(corrupt: Corrupt, severity: int, seeds: int) -> list[list[float]]:
-    """[mean, standard error] of each statistic over seeds, an image each."""
+    """[mean, standard error] of each statistic over seeds, one image each."""
     from image_statistics import make_photo, measure_change
 
     rows = []
@@ -87,7 +87,7 @@ def describe_changes(corrupt: Corrupt, severity: int, seeds: int) -> list[list[f
 
 
 def main() -> None:
-    """Print the table of times, and write the statistics where it is asked for."""
+    """Prints the table of times, and writes the statistics on request."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=3)

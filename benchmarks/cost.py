@@ -1,10 +1,10 @@
-"""What evaluating many models on many frames takes on a cluster: hours, cost and the bottleneck.
+"""The cost of evaluating many models on many frames on a cluster: hours, price, bottleneck.
 
     python benchmarks/cost.py [--data FOLDER] [--frames 10000000] [--gpus 64] [--check]
 
-A simulation with constants measured here, and with assumptions where nothing can be measured here:
-both are printed. `--check` also runs EfficientNet-Lite0 for real with one and two workers and
-compares the time with what the simulation predicts for them. docs/explanation/cost.md explains it.
+A simulation with constants measured here, and with assumptions for the rest: both are printed.
+`--check` also runs EfficientNet-Lite0 with one and two workers and compares the time with the
+simulation's. docs/explanation/cost.md explains it.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 LITE = "efficientnet_lite0"
-SHARD = 512  # frames, as large runs have them
+SHARD = 512  # frames, as in large runs
 SETS = {
     "270×360": "ytbb_robust/frames/*/*.jpg",
     "854×480": "davis/JPEGImages/*/*.jpg",
@@ -33,19 +33,19 @@ GPU = {"EfficientNet-Lite0": 9466, "ViT-S/16": 4614, "ResNet-50": 3687, "ViT-B/1
 cu121-rtx3090.csv of huggingface/pytorch-image-models (batches of 1,024, nothing but forward)."""
 
 PRICE = {4: 1.0, 8: 1.2, 16: 1.6}
-"""Assumed dollars an hour of a machine with one GPU and so many processors."""
+"""Assumed dollars per hour of a machine with one GPU, by its number of processors."""
 
 ALONE = 0.7
-"""Assumed dollars an hour of a machine with sixteen processors and no GPU."""
+"""Assumed dollars per hour of a machine with sixteen processors and no GPU."""
 
 
 @dataclass(frozen=True)
 class Pool:
     """The machines: `gpus` of them with `cores` processors and `actors` workers each.
 
-    A worker takes a shard, waits for the store, decodes on a processor of its machine, asks the
-    GPU of its machine, writes the shard and tells the one driver. With `shared` False the network
-    runs on the worker's processor, as on machines without a GPU.
+    A worker takes a shard, waits for the store, decodes on a processor of its machine, infers on
+    its GPU, writes the shard and reports to the one driver. If `shared` is False the network runs
+    on the worker's processor, as on machines without a GPU.
     """
 
     gpus: int
@@ -56,7 +56,7 @@ class Pool:
 
 @dataclass(frozen=True)
 class Load:
-    """What a frame and a shard take, in seconds.
+    """The seconds of each step of a frame and a shard.
 
     A frame: `wait` for the store, `decode` on a processor, `infer` on the GPU. A shard: `pipe`
     through the store's bandwidth, `driver`, and `write` until the store has it. `start`: before
@@ -74,9 +74,9 @@ class Load:
 
 
 def simulate(pool: Pool, load: Load, shards: int, seed: int = 0, rows: int = SHARD) -> dict:
-    """Seconds until `shards` are written, and the share of it that each resource was busy.
+    """Seconds until `shards` are written, and the share of them for which each resource was busy.
 
-    Every resource serves who comes first. Shards of `rows` frames.
+    Every resource serves requests in order of arrival. Shards of `rows` frames.
     """
     draw = random.Random(seed)
     free = {"store": [0.0], "driver": [0.0]}
@@ -111,7 +111,7 @@ def simulate(pool: Pool, load: Load, shards: int, seed: int = 0, rows: int = SHA
         elif step == 3:
             now += load.write
         elif step == 4:
-            # the worker goes on while the driver takes note
+            # the worker continues while the driver records the shard
             ended = max(ended, served("driver", now, load.driver))
         heapq.heappush(workers, (now, worker, (step + 1) % 5))
     span = max(ended - load.start, 1e-9)
@@ -140,7 +140,7 @@ def timed(action: Callable[[int], object], times: int, before: Callable[[], obje
 
 
 def constants(data: Path) -> dict[str, float]:
-    """Seconds a frame, by what; of a shard where it says so. Measured on one busy thread."""
+    """Seconds per frame, by step; per shard where it says so. Measured on one busy thread."""
     from steadyeye.core import plugins
     from steadyeye.core.spec import Spec
     from steadyeye.core.storage.files import write_file
@@ -176,8 +176,8 @@ def constants(data: Path) -> dict[str, float]:
 def check(data: Path, measured: dict[str, float], frames: int, rounds: int) -> None:
     """Prints predicted ÷ measured time of real runs with one and two workers.
 
-    Of the time that passed, and of processor time, which other work on the machine delays less.
-    What a run takes beside its frames is measured by one of sixteen frames.
+    For elapsed time and for processor time, which other work on the machine delays less. The fixed
+    cost of a run is measured by one with a sixteenth of the frames.
     """
     from pipeline import linked, whole
 
@@ -223,12 +223,12 @@ def local(measured: dict[str, float], title: str) -> Load:
 
 @dataclass(frozen=True)
 class Assumed:
-    """What cannot be measured on one machine.
+    """Assumptions that cannot be measured on one machine.
 
-    `latency`: seconds to an object's first byte. `bandwidth`: bytes a second out of the store, for
-    all. `task`: seconds of the driver a shard. `put`: seconds of writing an object, two a shard, by
-    the worker, or by the driver where workers do not reach it (`shared_store`). `start`: seconds
-    until the workers of a model are up.
+    `latency`: seconds to an object's first byte. `bandwidth`: bytes per second of the store, for
+    all. `task`: seconds of the driver per shard. `put`: seconds of writing an object, two per
+    shard, by the worker, or by the driver if workers cannot reach the store (`shared_store`).
+    `start`: seconds until the workers of a model are ready.
     """
 
     latency: float = 0.03
@@ -262,9 +262,9 @@ def estimate(
     request: Request,
     assumed: Assumed,
 ) -> tuple[float, dict[str, float]]:
-    """Hours for models of these images a second, one after the other, and the mean utilisation.
+    """Hours for models of these images per second, one after the other, and the mean utilisation.
 
-    `frame`: seconds of decoding and bytes of one; frames lie in tars, one request a shard. A
+    `frame`: seconds of decoding and bytes of one; frames are in tars, one request per shard. A
     twentieth is simulated and scaled.
     """
     decode, size = frame

@@ -91,7 +91,7 @@ def changed(rng: np.random.Generator, videos: int, correlation: float, tries: in
 
 
 def failure(rng: np.random.Generator, videos: int, correlation: float, tries: int) -> list[Covered]:
-    """The level at which half of the images fail, on average level 9 of 30."""
+    """The level at which half of the images fail, level 9 of 30 on average."""
     level = np.arange(LEVELS + 1)
     truth = int(first_below(norm.cdf((9.5 - level) / 5)[:, None], level, 0.5)[0])
     hidden, video = latent(rng, tries, videos, correlation)
@@ -240,8 +240,8 @@ def mean_ap(
 
 
 def count_misses(rows: list[tuple[float, float, float]], tries: int) -> Covered:
-    """On which side intervals miss; `rows`: (low, high, truth) of each of `tries` that has one."""
-    # where one sample in ten or fewer gets an interval, "too few" is what it says
+    """The sides on which intervals miss; `rows`: (low, high, truth) of tries with an interval."""
+    # if at most one sample in ten gets an interval, the result is "too few"
     if len(rows) <= tries / 10:
         return Covered(None, None, None)
     low, high, truth = np.array(rows).T

@@ -1,4 +1,4 @@
-"""Profiles of a degraded detector against a plain loop with pycocotools, on real pictures.
+"""Profiles of a degraded detector compared with a plain loop with pycocotools, on real pictures.
 
     python benchmarks/detector_degradation.py MODEL --data DATA --levels 0,1,3 --out FOLDER
     python benchmarks/detector_degradation.py MODEL --operators "imagenet_c, imagenet_c_extra" \
@@ -6,12 +6,12 @@
 
 `MODEL`: a spec of a detector; `DATA`: a spec of `coco(…)`. Without `--data` the pictures are 32 of
 COCO and 68 frames of DAVIS, evenly over its ten sequences, from the folder `--pictures`, which are
-written to `FOLDER/pictures`. One after the other, `steadyeye degrade` sweeps each operator (of
-`--operators`, names or groups; all that need no gradient, and all corruptions) at the levels; then
-every picture is degraded and detected again, one at a time, the boxes of each level are saved below
-`FOLDER/plain`, and what is saved is scored by COCOeval and by a plain count of the objects found.
-Prints the largest difference of each operator, then that of all, with mPC and rPC of both. The same
-command goes on where it was stopped; after a change of the code take another `FOLDER`.
+written to `FOLDER/pictures`. `steadyeye degrade` sweeps each operator (of `--operators`, names or
+groups; by default all that need no gradient, and all corruptions) at the levels. Then every picture
+is degraded and detected again, one at a time, and the boxes of each level are saved below
+`FOLDER/plain`; COCOeval and a plain count of found objects score them. Prints the largest
+difference of each operator, then that of all, with mPC and rPC of both. The same command resumes;
+after a change of the code use another `FOLDER`.
 """
 
 import argparse
@@ -60,7 +60,7 @@ DAVIS = {
     "motocross-jump": "motorcycle",
     "scooter-black": "motorcycle",
 }
-"""What the mask of each sequence is of, as the class of COCO that is nearest to it."""
+"""The class of COCO nearest to the object of each sequence's masks."""
 
 
 def collect_pictures(data, folder):
@@ -115,7 +115,7 @@ def score(truth, categories, images, detections):
 
 
 def count_found(objects, detections):
-    """Which objects of one picture are found: as many as there can be, then the largest overlap."""
+    """Which objects of one picture are found: the largest number, then the largest overlap."""
     strong = [(box, label) for box, label, value in detections if value >= SCORE]
     worth = np.zeros((len(objects), len(strong)))
     for i, (true, own) in enumerate(objects):
@@ -135,7 +135,7 @@ def overlap(a, b):
 
 
 def detect_plainly(model, source, operator, level, to_data):
-    """The detections of each picture at a level, made and asked for one at a time."""
+    """The detections of each picture at a level, computed one at a time."""
     answers = []
     for index in range(len(source)):
         sample = source[index]
@@ -157,7 +157,7 @@ def detect_plainly(model, source, operator, level, to_data):
 
 
 def read_or_write(file, detect):
-    """What a file holds of an earlier run; else what `detect` gives, then written to the file."""
+    """The content of a file of an earlier run; otherwise that of `detect`, written to the file."""
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
         unfinished = file.with_suffix(".new")
@@ -239,7 +239,7 @@ class Pictures:
         self.at_first = [(i, k) for i, row in enumerate(first) for k, own in enumerate(row) if own]
 
     def judge(self, operator, level):
-        """The mAP at a level, and of each picture which objects are found."""
+        """The mAP at a level, and the found objects of each picture."""
         file = self.folder / f"{operator.name if operator else 'clean'}-{level:02}.json"
         answers = read_or_write(
             file, lambda: detect_plainly(self.model, self.source, operator, level, self.to_data)
@@ -254,7 +254,7 @@ class Pictures:
 
 
 def compare_operator(table, pictures, operator, levels):
-    """The numbers of both ways of one operator, and how far they are apart."""
+    """The numbers of both ways for one operator, and their differences."""
     maps, recall = mpc(table), by_level(degraded_recall(table))
     level_maps = by_level(maps)
     plain = [pictures.measure(operator, level) for level in levels]
@@ -271,7 +271,7 @@ def compare_operator(table, pictures, operator, levels):
 
 
 def compare(options):
-    """Both ways, operator by operator, and how far they are apart."""
+    """Both ways, operator by operator, and their differences."""
     names = options.operators or EVERYTHING
     data = options.data or collect_pictures(options.pictures, options.out / "pictures")
     refuse_other(options.out / "compared.json", {"model": options.model, "data": data})
@@ -316,7 +316,7 @@ def summarize(rows, pictures):
 
 
 def refuse_other(file, job):
-    """Stop where a folder holds what another model or other pictures gave."""
+    """Stops if a folder has results of another model or other pictures."""
     file.parent.mkdir(parents=True, exist_ok=True)
     if not file.exists():
         file.write_text(json.dumps(job))

@@ -1,14 +1,14 @@
-"""Failure points by search against the exhaustive sweep: what they cost and how often they agree.
+"""Failure points by search compared with the exhaustive sweep: cost and agreement.
 
     python benchmarks/failure_points.py RUN [RUN …] [--repeats 200]
 
-RUN: finished exhaustive sweeps (`steadyeye degrade`). Every repeat searches anew over the sealed
-answers of the sweep, in another random order of the images; as predictions are deterministic, that
-is the search as `--fast` makes it, without asking the model again. Printed for each run: the share
-of forward passes, how often the interval holds the exhaustive level (all repeats, operators and
-thresholds; and of the worst operator and threshold), how often the search's own level is it, the
-mean width of the interval in levels, and that of the sweep's own bootstrap interval, over images
-and over videos.
+RUN: finished exhaustive sweeps (`steadyeye degrade`). Every repeat is a search over the sealed
+predictions of the sweep, in another random order of the images; because predictions are
+deterministic, this equals the search of `--fast`, without running the model. Printed for each run:
+the share of forward passes; how often the interval contains the exhaustive level (all repeats,
+operators and thresholds; and of the worst operator and threshold); how often the search's own level
+equals it; the mean width of the interval in levels, and that of the sweep's own bootstrap interval,
+over images and over videos.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from steadyeye.runner.failure_point_search import BUDGET
 
 
 def right(table: Profiles) -> tuple[list[str], list[np.ndarray], list[np.ndarray]]:
-    """Operators, their levels, and who is right, (levels, images) each; no gradient operators."""
+    """Operators, their levels, and right images, (levels, images) each; no gradient operators."""
     curves = [
         (name, levels, table.predictions.right[rows])
         for name, levels, rows in table.curves()
@@ -89,7 +89,7 @@ def measure(run: Path, repeats: int) -> None:
 
 
 def draw_weights(clusters: np.ndarray) -> np.ndarray:
-    """(replicates, n) how often each image counts in each resample of whole clusters."""
+    """(replicates, n) the count of each image in each resample of whole clusters."""
     number = number_clusters(clusters)
     several = int(number.max()) + 1
     even = np.full(several, 1 / several)

@@ -1,4 +1,4 @@
-"""Models on a GPU beside the same models on the processors: time, and what they answer.
+"""Models on a GPU compared with the same models on processors: time and predictions.
 
     python benchmarks/gpu.py --data FOLDER [--frames 4096] [--rounds 3] [--timm resnet50]
         [--classifier FILE.onnx] [--detector FILE.onnx=DECODER] [--workers N] [--processes N …]
@@ -6,12 +6,12 @@
 
 Needs a GPU, and onnxruntime-gpu in place of onnxruntime for files. Frames are links to the JPEG
 files below the folder, so each is read and decoded many times. All ways take turns (`--rounds`):
-whole runs (decoded, prepared, inferred, written and sealed) on the processors and on the GPU in as
-many threads as there are processors, on the GPU in so many processes, and, for networks of timm,
-which have random weights, the loop that one would write instead: a DataLoader with as many
-processes and 64 images a pass of eager torch, fp32, nothing written. Printed are the median frames
-a second of the whole and, in brackets, of the eight tenths in the middle, when all workers have
-their model. Then 64 frames are answered by both runtimes, and twice by the GPU.
+whole runs (decoded, prepared, inferred, written and sealed) on the processors and on the GPU with
+one thread per processor, on the GPU with processes, and, for networks of timm, which have random
+weights, a plain loop: a DataLoader with as many processes and 64 images per pass of eager torch,
+fp32, nothing written. Printed are the median frames per second of the whole and, in brackets, of
+the middle eight tenths, when all workers have their model. Then both runtimes predict 64 frames,
+the GPU twice.
 """
 
 import argparse
@@ -38,7 +38,7 @@ WAYS = ("processors", "threads", "processes", "loop")
 
 @dataclass(frozen=True)
 class Subject:
-    """A network by its spec, in which `runtime` is left to fill in; `loop`: timm's name of it."""
+    """A network by its spec with a placeholder for `runtime`; `loop`: its name in timm."""
 
     name: str
     spec: str
@@ -50,7 +50,7 @@ class Subject:
 
 
 def read_subjects(args, weights: Path) -> list[Subject]:
-    """What the arguments name; networks of timm with random weights, written to a folder."""
+    """The networks in the arguments; those of timm with random weights, written to a folder."""
     subjects = []
     for name in args.timm:
         import timm
@@ -71,7 +71,7 @@ def read_subjects(args, weights: Path) -> list[Subject]:
 
 
 def link_frames(data: Path, folder: Path, frames: int) -> list[Path]:
-    """Fills a folder with numbered links to the JPEG files below `data`; the files themselves."""
+    """Fills a folder with numbered links to the JPEG files below `data`; returns the files."""
     files = sorted(path.resolve() for path in data.rglob("*.jpg"))
     for i in range(frames):
         (folder / f"{i:06d}.jpg").symlink_to(files[i % len(files)])
@@ -89,7 +89,7 @@ def time_run(spec: str, folder: Path, workers: int, engine: str = "local") -> Cl
 
 
 def time_loop(name: str, folder: Path, workers: int) -> Clock:
-    """The clock of a DataLoader and eager torch on the GPU, without what writes the answers."""
+    """The clock of a DataLoader and eager torch on the GPU, without writing."""
     import timm
     import torch
     from PIL import Image
@@ -117,7 +117,7 @@ def time_loop(name: str, folder: Path, workers: int) -> Clock:
 
 
 def compare_answers(subject: Subject, files: list[Path]) -> str:
-    """How far the answers of the GPU are from those of the processor and from its own."""
+    """The differences of the GPU's predictions from the processor's and between its own two."""
     images = [image_file.read(path) for path in files[:: max(1, len(files) // ANSWERED)]]
     answers = []
     for runtime in ("onnx", "cuda", "cuda"):
@@ -168,7 +168,7 @@ def main() -> None:
 
 
 def print_rates(subject: Subject, folder: Path, args) -> None:
-    """Prints a line a way: the median frames a second, of the whole and of the middle."""
+    """Prints one line per way: the median frames per second, of the whole and of the middle."""
     on_processors, on_gpu = (subject.spec.format(runtime=name) for name in ("onnx", "cuda"))
     ways = {
         "processors": lambda: time_run(on_processors, folder, args.workers),

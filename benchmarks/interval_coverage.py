@@ -1,4 +1,4 @@
-"""How often intervals hold the truth: simulated videos, few and many, alike within and not.
+"""Coverage of intervals: simulated videos, few and many, with and without correlation.
 
     python benchmarks/interval_coverage.py [--tries 4000] [--only proportion]
 
@@ -26,10 +26,10 @@ WIDTHS = 100  # intervals whose width is measured, of all that are tried
 
 @dataclass(frozen=True)
 class Covered:
-    """What became of intervals around one truth.
+    """The results of intervals around one truth.
 
-    `above`, `below`: (tries,) bool, the low end lies above it, the high end below it. `width`:
-    their mean width. All None where nothing but "too few" is said.
+    `above`, `below`: (tries,) bool, the low end is above it, the high end below it. `width`: their
+    mean width. All None if there is no interval ("too few").
     """
 
     above: NDArray[np.bool_] | None
@@ -38,7 +38,7 @@ class Covered:
 
 
 Case = Callable[[np.random.Generator, int, float, int], list[Covered]]
-"""(rng, videos, correlation within a video, tries) → what became of each truth that it tries."""
+"""(rng, videos, correlation within a video, tries) → the results for each of its truths."""
 
 
 def lengths(videos: int, equal: bool) -> NDArray[np.float64]:
@@ -67,7 +67,7 @@ def proportion(
 def bounded(
     wins: NDArray[np.float64], totals: NDArray[np.float64], share: float, scale: float = 1.0
 ) -> Covered:
-    """Gaffke's bounds around a share; `scale`: what a share of 1 stands for."""
+    """Gaffke's bounds around a share; `scale`: the value of a share of 1."""
     at = np.full(len(wins), share)
     above = bounded_means.chances(wins, totals, at) < bounded_means.TAIL
     below = bounded_means.chances(totals - wins, totals, 1 - at) < bounded_means.TAIL
@@ -78,7 +78,7 @@ def bounded(
 def difference(
     rng: np.random.Generator, videos: int, correlation: float, tries: int
 ) -> list[Covered]:
-    """Two models, half of what makes a video hard shared: probit-normal videos of 20 anchors."""
+    """Two models that share half of a video's difficulty: probit-normal videos of 20 anchors."""
     trials = []
     totals = np.full((tries, videos), float(ANCHORS))
     for share, other in PAIRS:
@@ -95,7 +95,7 @@ def difference(
         ]
         width = float(np.mean([high - low for low, high in some]))
         above, below = _excludes(lead, totals, gap), _excludes(-lead, totals, -gap)
-        # the same as the ends themselves say, without working them out
+        # equal to a comparison with the ends, without computing them
         assert sum(above[:WIDTHS] != [low > gap + 1e-9 for low, _ in some]) <= WIDTHS // 50
         trials.append(Covered(above, below, width))
     return trials
@@ -104,7 +104,7 @@ def difference(
 def _chance(
     rng: np.random.Generator, shared: NDArray[np.float64], correlation: float, share: float
 ) -> NDArray[np.float64]:
-    """(tries, videos) how likely an anchor is right: a normal hardness of each video."""
+    """(tries, videos) the probability that an anchor is right: normal difficulty of each video."""
     hard = (shared + rng.normal(size=shared.shape)) * np.sqrt(correlation / 2)
     return np.asarray(norm.cdf((norm.ppf(share) - hard) / np.sqrt(1 - correlation)))
 

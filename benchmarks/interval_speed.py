@@ -1,12 +1,11 @@
-"""Seconds that the intervals of a curve take, against a percentile bootstrap over its videos.
+"""Seconds of the intervals of a curve compared with a percentile bootstrap over its videos.
 
     python benchmarks/interval_speed.py [--rounds 7]
 
-A curve has 31 cells, pm-0 … pm-30: the first frame at which an anchor breaks is drawn, more alike
-within a video than between them. Both are timed in turn, round by round; printed are the medians
-and the median of the ratios within a round. The bootstrap, which covers too little with few videos
-(`docs/explanation/coverage.md`), is what a curve took before: 2,000 resamples of the videos,
-drawn once.
+A curve has 31 cells, pm-0 … pm-30: the first frame at which an anchor breaks is random, correlated
+within a video. Both are timed in turn, round by round; printed are the medians and the median of
+the ratios within a round. The bootstrap, which covers too little with few videos
+(`docs/explanation/coverage.md`), is the earlier method: 2,000 resamples of the videos, drawn once.
 """
 
 import argparse
@@ -47,7 +46,7 @@ def bootstrapped(trials: CellTrials, weights: NDArray[np.float64]) -> NDArray[np
 
 
 def main() -> None:
-    """Print a line a size."""
+    """Prints one line per size."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=7)
     rounds = parser.parse_args().rounds

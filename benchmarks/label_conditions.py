@@ -1,13 +1,13 @@
-"""What few labels show where sets come in videos, confidence says nothing, or labels are wrong.
+"""Results of few labels for clustered sets, uninformative confidence, and wrong labels.
 
     python benchmarks/label_conditions.py [--tries 10000]
 
-Prints Markdown, the same every time. Sets in videos: every study has its own pool, in the order
-that the package gives it for the seed, and is compared with one that labels whole videos first. The
-share of a video is from a beta distribution. Strata: five of equal size by a confidence that tells
-right sets from wrong ones more or less. Wrong labels: the pool of `labels.py`, pm-10 one set below
-70 %, where a wrong label turns any set, or only a right one, as if a wrong class never were the one
-that the model predicts. Boundaries and intervals are those of `steadyeye.core.stats.label_budget`.
+Prints Markdown, the same every time. Clustered sets: every study has its own pool, in the package's
+order for the seed, and is compared with one that labels whole videos first. The share of a video is
+beta distributed. Strata: five of equal size by a confidence that separates right sets from wrong
+ones more or less. Wrong labels: the pool of `labels.py`, pm-10 one set below 70 %, where a wrong
+label changes any set, or only a right one, as if a wrong class were never the predicted one.
+Boundaries and intervals are those of `steadyeye.core.stats.label_budget`.
 """
 
 import argparse
@@ -69,7 +69,7 @@ def stop_lines(needed: int, consistent: int) -> tuple[Ints, Ints]:
 
 
 def passes(counts: Ints, needed: int) -> bool:
-    """The verdict of a study that is looked at after every label, on (consistent,) right so far."""
+    """The verdict of a study after every label, on (consistent,) right so far."""
     passing, failing = stop_lines(needed, len(counts))
     stop = int(np.argmax((counts >= passing) | (counts <= failing)))
     return bool(counts[stop] >= passing[stop])
@@ -86,7 +86,7 @@ def print_table(heads: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> None
 
 
 def draw_clustered(rng: np.random.Generator, videos: int, correlation: float, rows: int) -> Bools:
-    """(rows, sets) which are right, video after video: the share of a video is from a beta."""
+    """(rows, sets) the right sets, video by video: the share of a video is beta distributed."""
     spread = 1 / correlation - 1
     shares = rng.beta(SHARES[0] * spread, (1 - SHARES[0]) * spread, (rows, videos))
     return rng.random((rows, CONSISTENT)) < np.repeat(shares, CONSISTENT // videos, axis=1)
@@ -110,7 +110,7 @@ def order_videos(rng: np.random.Generator, videos: int, rows: int) -> Ints:
 
 
 def check_study(counts: Ints) -> list[bool]:
-    """Whether the interval of each number of labels holds; whether it passes, or fails, wrongly."""
+    """Whether the interval covers at each number of labels; wrong passes; wrong failures."""
     truth = int(counts[-1])
     checks = []
     for size in SIZES:
@@ -173,7 +173,7 @@ def draw_ends(auroc: float | None, right: int, size: int, tries: int) -> Floats:
     within = draw_strata(rng, auroc, right, tries)
     ends = []
     for row in rng.hypergeometric(within, stratum - within, sample):
-        # strata of one size may be exchanged, so that fewer intervals are computed
+        # strata of one size are exchangeable, so that fewer intervals are computed
         counts = (StratumCounts(count, 0, sample, stratum) for count in sorted(row.tolist()))
         ends.append(find_ends_of_strata(tuple(counts)))
     return np.array(ends)
@@ -198,7 +198,7 @@ def print_strata(tries: int) -> None:
 
 
 def draw_labels(rng: np.random.Generator, right: Ints, labels: int, both: bool) -> Ints:
-    """How many of `labels` say right, of which `right` are; `both`: a wrong set may be so too."""
+    """How many of `labels` are right, of which `right` should be; `both`: also wrong ones."""
     return rng.binomial(right, 1 - WRONG) + rng.binomial(labels - right, WRONG if both else 0)
 
 

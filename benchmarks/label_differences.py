@@ -1,8 +1,8 @@
-"""After how many labels it is clear which of two models is better, on simulated pools of sets.
+"""The number of labels until one of two models is clearly better, on simulated pools of sets.
 
     python benchmarks/label_differences.py [--tries 2000]
 
-Prints a Markdown table, the same every time. A pool is the sets where two models can differ. Its
+Prints a Markdown table, the same every time. A pool is the sets on which two models can differ. Its
 sets are labelled in a random order until the difference is clear: by betting, as in a study of
 `steadyeye label A B`, and by the bounds that `steadyeye compare` adds up from labels of studies of
 one model, with the same labels in the same order.
@@ -31,10 +31,10 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class TwoModels:
-    """The sets where two models can differ, and how many of them are right.
+    """The sets on which two models can differ, and how many of them are right.
 
-    `first`, `second`: (sets, right ones) where that model alone has one prediction on all frames.
-    `either`: (sets, the first right, the second right) where each model has one, and not the same.
+    `first`, `second`: (sets, right ones) where only that model has one prediction on all frames.
+    `either`: (sets, the first right, the second right) where each has one, and they differ.
     """
 
     first: tuple[int, int]
@@ -48,11 +48,11 @@ class TwoModels:
 
     @property
     def difference(self) -> int:
-        """Sets that the first model has right less those that the second has right."""
+        """Right sets of the first model minus those of the second."""
         return self.first[1] - self.second[1] + self.either[1] - self.either[2]
 
     def list_sets(self) -> tuple[Ints, Ints]:
-        """(sets,) twice: what each is worth, +1, 0 or −1, and its kind."""
+        """(sets,) twice: the value of each, +1, 0 or −1, and its kind."""
         (first, plus), (second, minus), (either, won, lost) = self.first, self.second, self.either
         counts = (plus, first - plus, minus, second - minus, won, lost, either - won - lost)
         return np.repeat([1, 0, -1, 0, 1, -1, 0], counts), np.repeat(
@@ -74,7 +74,7 @@ find_ends = lru_cache(maxsize=None)(Pool.find_ends)
 
 
 def draw_orders(models: TwoModels, tries: int) -> Iterator[tuple[Ints, Ints]]:
-    """The sets in a random order, so many times: what each is worth, and its kind."""
+    """The sets in random orders: the value of each, and its kind."""
     rng = np.random.default_rng(9)
     values, kinds = models.list_sets()
     for _ in range(tries):
@@ -116,7 +116,7 @@ def measure(models: TwoModels, tries: int) -> tuple[str, ...]:
         for place, find in enumerate((find_clear_bet, find_clear_bounds)):
             labels[place].append(find(values, kinds, models.sizes) or total)
         at = labels[0][-1]
-        # of two that are alike either is the wrong one
+        # if both are equal, either is wrong
         wrong = models.difference == 0 or _names_second(values[:at], kinds[:at], models.sizes)
         clear += at < total and wrong
     middle, late = (np.quantile(labels, quantile, axis=1) for quantile in (0.5, 0.9))
@@ -126,7 +126,7 @@ def measure(models: TwoModels, tries: int) -> tuple[str, ...]:
 
 
 def _names_second(values: Ints, kinds: Ints, sizes: tuple[int, int, int]) -> bool:
-    """Whether labels with which it is clear say that the second model is better."""
+    """Whether labels with a clear difference say that the second model is better."""
     draws = DrawnSets(tuple(values.tolist()), tuple(kinds.tolist()), sizes)
     return bound_sum(draws, draws)[1] < 0
 

@@ -1,12 +1,12 @@
-"""What may be promised with few labels: on pools like the released sets, and on DAVIS.
+"""What few labels can show: on pools like the released sets, and on DAVIS.
 
     python benchmarks/label_promises.py --data FOLDER [--tries 10000]
 
-Prints Markdown, the same every time. FOLDER holds `imagenet_vid_robust` and `ytbb_robust` with the
+Prints Markdown, the same every time. FOLDER has `imagenet_vid_robust` and `ytbb_robust` with the
 released metadata, and `davis`. Sets are those of the metadata with one class; accuracy and pm-10
 are those of published models at the 10th, 50th and 90th percentile, and half of the wrong anchors
 have a set that is consistently wrong. On DAVIS the packaged models predict every frame. Boundaries
-and intervals are those of `steadyeye.core.stats.label_budget`, looked at after every label.
+and intervals are those of `steadyeye.core.stats.label_budget`, read after every label.
 """
 
 import argparse
@@ -38,8 +38,8 @@ from steadyeye.metrics.label_studies.study import (
 from steadyeye.metrics.testbed.published_models import read_published
 
 HALF_WIDTH = 0.05
-DISTANCE = 0.1  # of the true pm-k from what the gate requires
-MOST = 1_000  # labels of a study of a width; it is narrow long before
+DISTANCE = 0.1  # of the true pm-k from the gate's requirement
+MOST = 1_000  # labels of a study of a width, which is narrow long before
 DAVIS_CLASSES = {
     "blackswan": ("black swan",),
     "bmx-trees": ("mountain bike", "bicycle-built-for-two"),
@@ -52,7 +52,7 @@ DAVIS_CLASSES = {
     "motocross-jump": ("motocross bike",),
     "scooter-black": ("motor scooter", "moped"),
 }
-"""What the sequences show, as classes of ImageNet where it has one."""
+"""The objects of the sequences, as classes of ImageNet if it has one."""
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
-"""How often the interval of videos like these holds the truth, from a few labels of sets.
+"""Coverage of the interval for videos like these, from a few labels of sets.
 
     python benchmarks/label_videos.py [--tries 1000]
 
-Prints a Markdown table, the same every time. The share of sets that are right is beta distributed
-over videos; half of the other sets are consistently wrong, the rest need no label. Videos have 20
-sets each, or 4 to 90. Labels are drawn uniformly without replacement from the consistent sets.
+Prints a Markdown table, the same every time. The share of right sets is beta distributed over
+videos; half of the other sets are consistently wrong, the rest need no label. Videos have 20 sets
+each, or 4 to 90. Labels are drawn uniformly without replacement from the consistent sets.
 """
 
 import argparse

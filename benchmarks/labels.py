@@ -1,10 +1,10 @@
-"""What few labels decide: labels, coverage and wrong verdicts on simulated pools of sets.
+"""Decisions from few labels: labels, coverage and wrong verdicts on simulated pools of sets.
 
     python benchmarks/labels.py [--tries 10000]
 
-Prints Markdown tables, the same every time. A pool has 2,000 sets, accuracy lies 10 points above
+Prints Markdown tables, the same every time. A pool has 2,000 sets, accuracy is 10 points above
 pm-10, and half of the wrong anchors have a set that is consistently wrong. Sets are drawn uniformly
-without replacement, and a verdict is looked for after every label.
+without replacement, and a verdict is tested after every label.
 """
 
 import argparse
@@ -31,12 +31,12 @@ THRESHOLD = 0.7
 DISTANCES = (-0.2, -0.1, -0.05, 0.0, 0.05, 0.1)  # of the true pm-k from the threshold
 SIZES = (50, 100, 200, 400)
 BROKEN = (0.0, 0.01, 0.02, 0.072)  # share of sets that change their class
-CHECKS = 100  # sets that need no label if the premise holds, and are looked at all the same
+CHECKS = 100  # sets that need no label if the premise holds, and are checked
 TARGETS = {0.05: 200, 0.1: 100}
 """Half-widths at which a study stops, and how many sets it then checks."""
 WIDTHS = ((40, 60, 0.1), (100, 140, 0.08), (200, 300, 0.1), (200, 300, 0.05))
 RIGHT = (0.1, 0.5, 0.8, 0.95)  # of the consistent sets
-MOST_LABELS = 800  # by which each of these studies has stopped
+MOST_LABELS = 800  # labels after which each of these studies has stopped
 STUDIES_OF_A_WIDTH = 2_000
 CHUNK = 250
 
@@ -59,7 +59,7 @@ def boundaries(requirement: RequiredShare) -> tuple[Ints, Ints]:
 
 
 def repeated_boundaries(population: int, needed: int) -> tuple[Ints, Ints]:
-    """The same for Clopper and Pearson's interval, wrongly looked at after every label."""
+    """The same for Clopper and Pearson's interval, wrongly applied after every label."""
     fails, passes = [], []
     for labelled in range(1, population + 1):
         right = np.arange(labelled + 1)
@@ -73,7 +73,7 @@ def repeated_boundaries(population: int, needed: int) -> tuple[Ints, Ints]:
 def count_right(
     rng: np.random.Generator, candidates: int, right: int, labels: int, tries: int
 ) -> Iterator[Ints]:
-    """(rows, labels) how many are right of the first 1, 2, … labels, `tries` rows in all."""
+    """(rows, labels) the number of right ones of the first 1, 2, … labels, `tries` rows in all."""
     answers = np.arange(candidates) < right
     for first in range(0, tries, CHUNK):
         rows = min(CHUNK, tries - first)
@@ -84,7 +84,7 @@ def count_right(
 def study(
     rng: np.random.Generator, ends: tuple[Ints, Ints], right: int, tries: int
 ) -> tuple[NDArray[np.bool_], Ints]:
-    """(tries,) whether it passed, and after how many labels something was decided."""
+    """(tries,) whether it passed, and after how many labels there was a decision."""
     fails, passes = ends
     passed, labels = [], []
     for counts in count_right(rng, len(fails), right, len(fails), tries):
@@ -98,9 +98,9 @@ def study(
 def covered(
     rng: np.random.Generator, labelled: int, broken: float, errors: float, tries: int
 ) -> float:
-    """How often the interval holds the truth: pm-10 of 70 %, some sets and labels not as said."""
+    """Coverage of the interval: pm-10 of 70 %, with some sets and labels against the premise."""
     consistent, right = pool(0.0)
-    moved = round(broken * TOTAL)  # right, although class and answer change within them
+    moved = round(broken * TOTAL)  # right, although class and prediction change within them
     truth, right, consistent = right, right - moved, consistent - moved
     ends = np.array([count_ends(n, labelled, consistent) for n in range(labelled + 1)])
     rights = rng.hypergeometric(right, consistent - right, labelled, tries)
@@ -113,8 +113,7 @@ def covered_by_checks(
 ) -> tuple[float, float, float]:
     """As `covered`, with checks of the premise.
 
-    Returns how often the interval holds the truth, its mean width, and that of the interval without
-    checks.
+    Returns the coverage of the interval, its mean width, and that of the interval without checks.
     """
     consistent, truth = pool(0.0)
     moved = round(broken * TOTAL)

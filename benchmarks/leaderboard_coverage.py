@@ -1,9 +1,9 @@
-"""How often what a leaderboard says holds: ranks, distances from the line, rank correlation.
+"""Coverage of a leaderboard: ranks, distances from the line, rank correlation.
 
     python benchmarks/leaderboard_coverage.py [--tries 200] [--only ranks]
 
 Prints one Markdown table, the same every time. Models are drawn on the videos of a data set from
-populations whose shares are exact; intervals and ranks are those of the package itself.
+populations with exact shares; intervals and ranks are those of the package itself.
 """
 
 import argparse
@@ -66,8 +66,7 @@ class Population(NamedTuple):
     def draw(self, rng: np.random.Generator, videos: int) -> list[Bools]:
         """(m, n) outcomes for each list of m shares: within a model a lower share is contained.
 
-        Half of what makes a video hard, and half of what makes an anchor hard, all models have
-        in common.
+        All models share half of the difficulty of a video, and half of that of an anchor.
         """
         models, n = len(self.shares[0]), videos * ANCHORS
         video = number_videos(videos)

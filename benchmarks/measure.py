@@ -1,12 +1,12 @@
-"""The image pass against decoding alone: what measuring a frame costs.
+"""The image pass compared with decoding alone: the cost of measuring a frame.
 
     python benchmarks/measure.py SPEC [SPEC …] [--rounds 5] [--sets 20]
 
-SPEC: sources with pm-sets, `"video(path='clip.mp4', anchors=20)"`. One thread, OpenCV with one too;
+SPEC: sources with pm-sets, `"video(path='clip.mp4', anchors=20)"`. One thread, also for OpenCV;
 every round decodes the first sets, then decodes and measures them, in the same order. Printed for
-each source: milliseconds a frame of decoding and of the whole pass (medians over rounds), their
-ratio within a round (median, lowest and highest), and what 23,000 frames, about as many as
-ImageNet-Vid-Robust has, would take one thread.
+each source: milliseconds per frame of decoding and of the whole pass (medians over rounds), their
+ratio within a round (median, lowest and highest), and the time of 23,000 frames on one thread,
+about as many as ImageNet-Vid-Robust has.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def seconds(action, sets):
 
 
 def main():
-    """Prints a line a source."""
+    """Prints one line per source."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("specs", nargs="+")
     parser.add_argument("--rounds", type=int, default=5)

@@ -1,12 +1,12 @@
-"""Cost of mining: 1 M detections against 1 M boxes, all of them confident.
+"""Cost of mining: 1 M confident detections and 1 M boxes.
 
     python benchmarks/mining.py [--detections 1000000] [--classes 600]
 
-Synthetic tables: 1 M true boxes in 100,000 images, of 600 classes in a hierarchy of three floors,
-a fifth of the images with lists of verified classes; half of the detections lie near a true box.
-Every one has a score above 0.8, so that every one is compared; the goal is 60 s on two cores. Times
-are of one run after compiling; memory is the peak of the whole process, tables included, beside
-what the tables alone take.
+Synthetic tables: 1 M true boxes in 100,000 images, of 600 classes in a hierarchy of three levels, a
+fifth of the images with lists of verified classes; half of the detections are near a true box. All
+have a score above 0.8, so that all are compared; the goal is 60 s on two cores. Times are of one
+run after compiling; memory is the peak of the whole process, tables included, and that of the
+tables alone.
 """
 
 import argparse

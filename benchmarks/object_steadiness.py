@@ -1,17 +1,16 @@
-"""How little the steadiness of objects depends on who links them, and what linking costs.
+"""Dependence of the steadiness of objects on the tracker, and the cost of linking.
 
     python benchmarks/object_steadiness.py RUN
     python benchmarks/object_steadiness.py --studies 500
 
 `RUN`: the folder of a run of a detector on whole videos, `every_frame(…)`. Other trackers are those
-of the package `trackers` (Apache-2.0), where it is installed; each gets the same detections without
-pictures, and every gap is looked up in the same way. Prints a row a tracker: its objects, the gaps
-and what they are, and `blink_rate`; `naive` counts every gap of a tracker as a blink. `--studies`:
-what comes back of planted gaps, classes, jitter, scores and boxes of nothing in 300 videos, and how
-often the intervals of 5 and 10 videos hold what was planted. `--true`: of a run on true tracks,
-`blink_rate` of the linked objects against that of the same objects followed by what is true.
-`--time`: processor time of linking and of the numbers beside that of the detectors given as
-`--model`.
+of the package `trackers` (Apache-2.0), if it is installed; each gets the same detections without
+pictures, and every gap is examined in the same way. Prints one row per tracker: its objects, the
+gaps and their kinds, and `blink_rate`; `naive` counts every gap of a tracker as a blink.
+`--studies`: the recovery of planted gaps, classes, jitter, scores and false boxes in 300 videos,
+and the coverage of the intervals of 5 and 10 videos. `--true`: of a run on true tracks,
+`blink_rate` of the linked objects compared with that of the same true objects. `--time`: processor
+time of linking and of the metrics, beside that of the detectors given as `--model`.
 """
 
 import argparse
@@ -100,7 +99,7 @@ def use(name):
                 data={"row": indices},
             )
             tracked = tracker.update(boxes)
-            # of a frame without boxes it gives back none of the columns
+            # for a frame without boxes it returns none of the columns
             rows = tracked.data.get("row", ())
             for number, row in zip(tracked.tracker_id if len(rows) else (), rows, strict=True):
                 if number >= 0 and scene.raw.score[row] >= scene.score:
@@ -133,12 +132,12 @@ def measure(name, linker, predictions):
 
 
 def plant(videos, frames, rng):
-    """Predictions of videos with three objects each, and what was planted in them, by metric.
+    """Predictions of videos with three objects each, and the planted values, by metric.
 
-    A video has rates of its own: of gaps, from a beta distribution of mean 10 %, which begin at
+    Each video has its own rates: of gaps, from a beta distribution of mean 10 %, which begin at
     random and last for one to four frames, half of them with a weak box; of frames with another
-    class (mean 4 %); of noise on the corners (0.5 to 2 pixels); and two boxes of nothing on
-    average, for one frame or two.
+    class (mean 4 %); of noise on the corners (0.5 to 2 pixels); and two false boxes on average, for
+    one frame or two.
     """
     table = example_video(frames)
     answers, counts = [], {name: [0.0, 0] for name in METRICS}
@@ -154,7 +153,7 @@ def plant(videos, frames, rng):
         flickers = {
             int(rng.integers(5, frames - 5)): int(rng.integers(1, 3)) for _ in range(rng.poisson(2))
         }
-        # each at a place of its own: at one place they are linked to one object that comes and goes
+        # each at a different place: at one place they are linked to one object that blinks
         nothing = np.full(frames, -1)
         for frame, length in flickers.items():
             nothing[frame : frame + length] = frame
@@ -200,7 +199,7 @@ def count_planted(counts, missing, labels, scores, sigma, nothing):
     starts = int(((nothing >= 0) & (nothing != np.append(-1, nothing[:-1]))).sum())
     counts["flicker_rate"][0] += starts
     counts["flicker_rate"][1] += starts + int(whole)
-    # of noise of the corners the centre has half the variance; less a parabola through five
+    # the centre has half the variance of the corners; minus a parabola through five
     mean = sigma / np.sqrt(2) * np.sqrt(18 / 35) * np.sqrt(np.pi / 2) / SIDE
     counts["box_jitter"][0] += mean
     counts["box_jitter"][1] += 1
@@ -229,7 +228,7 @@ def tabulate(table, answers, videos, frames):
 
 
 def simulate(studies, frames=60):
-    """What comes back of what was planted, and how often intervals hold what was planted."""
+    """Recovery of the planted values, and coverage of the intervals."""
     rng = np.random.default_rng(0)
     large, planted = plant(300, frames, rng)
     recovered = {name: metric(large, SCORE).value for name, metric in METRICS.items()}
@@ -255,7 +254,7 @@ def simulate(studies, frames=60):
 
 
 def mark_true(objects, truth):
-    """(m,) the frames of objects whose detections mostly lie on a true box (IoU ≥ 0.5)."""
+    """(m,) the frames of objects whose detections mostly overlap a true box (IoU ≥ 0.5)."""
     detected = np.flatnonzero(objects.state == DETECTED)
     overlap = [
         iou(objects.boxes[[row]], truth.boxes[truth.image == objects.row[row]]).max(initial=0)
@@ -267,11 +266,11 @@ def mark_true(objects, truth):
 
 
 def compare_with_truth(run):
-    """Of each cell of a run on true tracks the blink rate of what is linked and of what is true.
+    """The blink rate of the linked and of the true objects, for each cell of a run on true tracks.
 
-    Linked: objects of `link` that `mark_true` marks. True: each true object, found where any
-    detection of the threshold lies on it, whatever the class; a gap of more than a second begins
-    another object, as in `link`; five found frames or more.
+    Linked: objects of `link` that `mark_true` marks. True: each true object, found if any detection
+    above the threshold overlaps it, of any class; a gap of more than a second starts another
+    object, as in `link`; five found frames or more.
     """
     print(HEAD_OF_TRUTH)
     for cell in sorted((run / "cells").iterdir()):

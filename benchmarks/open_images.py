@@ -1,10 +1,10 @@
-"""Opens a box file of Open Images' full size: how long it takes and how much memory.
+"""Opens a box file of Open Images' full size: time and memory.
 
     python benchmarks/open_images.py --rows 15800000
 
 Writes a file of the format of train-annotations-bbox.csv, and one of verified labels, into a
-temporary folder, opens both in a process of its own, walks through what a run asks of a source
-before any inference, and deletes them.
+temporary folder, opens both in a separate process, reads all properties that a run needs before
+inference, and deletes them.
 """
 
 import argparse

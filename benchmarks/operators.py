@@ -2,12 +2,12 @@
 
     python benchmarks/operators.py [--images FOLDER] [--rounds 5]
 
-One thread. Operators and the copy go through the same 64 images in turn and keep what they made of
-each, as a sweep does, so that neither finds its image or its memory in the nearest cache; what an
-operator returns is a new image, and that copy counts. The limit is what the project allows itself.
+One thread. Operators and the copy process the same 64 images in turn and keep their results, as a
+sweep does, so that neither has its image or its memory in the nearest cache; an operator returns a
+new image, and that copy counts. The limit is the project's goal.
 
-Beside it the nearest operator of albumentations and of imagecorruptions, where they are installed
-(`pip install albumentations imagecorruptions`): nearest in kind, not equal, and a single change
+Beside it the nearest operator of albumentations and of imagecorruptions, if they are installed
+(`pip install albumentations imagecorruptions`): similar in kind, not equal, and a single change
 where ours is one of thirty levels. A dash: none, or it does not run on this numpy.
 """
 
@@ -102,7 +102,7 @@ def peer(change: Timed | None, images: list[np.ndarray]) -> float:
         for image in images:
             change(image)
     except Exception:
-        # whatever a library that has not been kept up raises
+        # an unmaintained library may raise any error
         return np.nan
     return (time.perf_counter() - started) / len(images) * 1e6
 

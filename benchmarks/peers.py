@@ -1,34 +1,33 @@
-"""The same job done with what a user would pick instead, in turn, each in a process of its own.
+"""The same job done with other tools, in turn, each in a separate process.
 
     python benchmarks/peers.py [classify] [score] [score-classes] [corrupt] [--rounds 3]
         [--frames FOLDER] [--images 1000] [--classified 10000] [--fiftyone-python PATH]
         [--ultralytics-python PATH] [--imagecorruptions-python PATH]
 
-`classify`: the predictions of EfficientNet-Lite0 for JPEG files, and their accuracy. Beside it the
-loop that PyTorch's tutorials show: a `Dataset`, a `DataLoader` with two workers and batches of 16,
+`classify`: the predictions of EfficientNet-Lite0 for JPEG files, and their accuracy. The other tool
+is the loop of PyTorch's tutorials: a `Dataset`, a `DataLoader` with two workers and batches of 16,
 the network in eager mode on two threads, torchmetrics' accuracy. steadyeye also writes the sealed
 predictions and the report. Frames are links, 500 to the files of a folder.
 
-`score`: mAP of synthetic detections in COCO's files, 36 an image. Beside it torchmetrics'
+`score`: mAP of synthetic detections in COCO's files, 36 per image. The others are torchmetrics'
 `MeanAveragePrecision` over pycocotools, pycocotools, FiftyOne's `evaluate_detections` and the
-numbers of Ultralytics' `val` for the same detections. steadyeye also gives the interval and the
+numbers of Ultralytics' `val` for the same detections. steadyeye also computes the interval and the
 report. The memory of FiftyOne is without its MongoDB.
 
 `score-classes`: the accuracy of predicted classes, 80 classes, in a file; links to one image, which
-nobody decodes. Beside it FiftyOne's `evaluate_classifications` of the same predictions. steadyeye
-also gives the interval and the report.
+is not decoded. The other is FiftyOne's `evaluate_classifications` of the same predictions.
+steadyeye also computes the interval and the report.
 
-`corrupt`: the fifteen corruptions of ImageNet-C at five severities, of frames of 224 × 224, and by
-how many grey levels a value changes on average. Beside it imagecorruptions, with other random
-numbers.
+`corrupt`: the fifteen corruptions of ImageNet-C at five severities, of frames of 224 × 224, and the
+mean change of a value in grey levels. The other is imagecorruptions, with other random numbers.
 
-FiftyOne, Ultralytics (AGPL-3.0) and imagecorruptions want environments of their own: give the
-Python of each, as `tools/check_integrations.py` makes them; imagecorruptions 1.1.2 needs
-`setuptools<81`, scikit-image and opencv-python-headless. What later libraries have dropped is put
-back while it runs.
+FiftyOne, Ultralytics (AGPL-3.0) and imagecorruptions need their own environments: give the Python
+of each, as `tools/check_integrations.py` creates them; imagecorruptions 1.1.2 needs
+`setuptools<81`, scikit-image and opencv-python-headless. Names that later libraries have dropped
+are restored while it runs.
 
-Prints seconds that passed, the ratio to steadyeye's, the most memory, and the number: medians of
-the rounds. Every job runs from the start of Python, for that is what a user waits for.
+Prints elapsed seconds, the ratio to steadyeye's, the peak memory, and the number: medians of the
+rounds. Every job includes the start of Python, which a user waits for, too.
 """
 
 import argparse

@@ -1,16 +1,16 @@
-"""Throughput of a whole run against a bare ONNX Runtime loop, and memory as frames grow.
+"""Throughput of a whole run compared with a bare ONNX Runtime loop, and memory by frames.
 
     python benchmarks/pipeline.py [--data FOLDER] [--frames 2000] [--rounds 5] [--batch 16]
         [--model resnet50]
 
-A bare loop has all tensors prepared beforehand and does nothing but forward passes of one image a
-call, which is fastest here, or of `--batch`, on one-thread sessions, as many as the run has
-workers. The run decodes, prepares, infers, writes and seals; from a folder of JPEG files, from four
-tar shards of the same files, and from videos. Both process as many frames, in turn, so that a noisy
-machine disturbs both; a ratio is bare ÷ run, 1.0 being a free ride: of the time that passed, and of
-processor time, which tells the same work on a machine that is busy with other things.
-Frames are links to the files of the test data, so each file is read and decoded many times.
-`resnet50` has random weights, as speed does not depend on them.
+A bare loop has all tensors prepared and does only forward passes of one image per call, which is
+fastest here, or of `--batch`, on one-thread sessions, as many as the run has workers. The run
+decodes, prepares, infers, writes and seals; from a folder of JPEG files, from four tar shards of
+the same files, and from videos. Both process as many frames, in turn, so that a noisy machine
+disturbs both. A ratio is bare ÷ run, 1.0 meaning no overhead: of elapsed time, and of processor
+time, which depends less on other work on the machine. Frames are links to the files of the test
+data, so each file is read and decoded many times. `resnet50` has random weights, because speed does
+not depend on them.
 """
 
 import argparse
@@ -210,7 +210,7 @@ def peak(folder: str) -> None:
     """Runs over a folder and prints this process's peak resident megabytes."""
     with tempfile.TemporaryDirectory() as out:
         whole("efficientnet_lite0", f"image_folder(root='{folder}')", Path(out) / "run")
-    # VmHWM starts anew with this process; ru_maxrss would count the parent's
+    # VmHWM starts at 0 in this process; ru_maxrss would include the parent's
     status = Path("/proc/self/status").read_text()
     print(int(status.split("VmHWM:")[1].split()[0]) / 1024)
 

@@ -1,13 +1,13 @@
-"""What labels proposed by steady objects save in a review, through the real queue and its audit.
+"""Reviews with labels proposed by steady objects: the saving, through the real queue and audit.
 
     python benchmarks/proposed_review.py --model SPEC [data]
 
 The ten sequences of DAVIS become videos. `steadyeye run` follows the detector's objects in them,
 `propose` writes labels, `sample --labels` draws anchors from the labelled frames, and one simulated
-reviewer answers all that the queue asks and runs `review-audit` until it passes: an anchor's label
-is right (they were looked at), and neighbours are similar by the rule of `review_hours.py` (IoU
-0.3). A row for each number of anchors a video: what a review without the shortcut asks, what was
-asked, what was accepted in bulk, and how much of all that was accepted the rule calls wrong.
+reviewer answers all items and runs `review-audit` until it passes: an anchor's label is right (it
+was checked), and neighbours are similar by the rule of `review_hours.py` (IoU 0.3). One row per
+number of anchors per video: the items of a review without the shortcut, the answered items, those
+accepted in bulk, and the share of accepted ones that is wrong by the rule.
 """
 
 import argparse
@@ -64,7 +64,7 @@ def run(*command: object) -> None:
 
 
 class Reviewer:
-    """One who answers all that a review of a set asks."""
+    """A simulated reviewer who answers all items of a set."""
 
     def __init__(self, root: Path, data: Path, most: float) -> None:
         content = json.loads((root / "set.json").read_text())
@@ -95,7 +95,7 @@ class Reviewer:
         return self.thumbnails[video, frame]
 
     def answer_all(self) -> None:
-        """Answers until nothing is asked."""
+        """Answers until no item is left."""
         while served := self._serve():
             for served_item in served:
                 answer: dict[str, Any] = {

@@ -1,10 +1,10 @@
-"""Processor time of `steadyeye report` on the runs that are given, of one checkout or of two.
+"""Processor time of `steadyeye report` on some runs, with one checkout or two.
 
     python benchmarks/report_time.py runs/demo runs/sweep [--rounds 5] [--against ../other/src]
 
-Each report is a process of its own, from its start to its end, user and system time together. Of
-two checkouts they take turns, so that a busy machine is busy for both: read the ratio. Modules are
-compiled once, as those of an installed package are, whatever PYTHONDONTWRITEBYTECODE says.
+Each report is a separate process, from its start to its end, user and system time together. Two
+checkouts take turns, so that a busy machine affects both: read the ratio. Modules are compiled
+once, as those of an installed package, whatever PYTHONDONTWRITEBYTECODE is.
 """
 
 import argparse

@@ -1,13 +1,13 @@
-"""Simulated reviewers on a real server while something fails beneath it.
+"""Simulated reviewers on a real server while faults occur beneath it.
 
     python benchmarks/review_faults.py [--seconds 15] [--lock 60] [--reviewers 12] [--only locked]
 
-Every reviewer answers pairs, one request a decision, and sends one that is not acknowledged again
-with the same key, as the pages do. What is acknowledged is written to a log of its own, outside the
-server; afterwards the database is compared with it. Meanwhile a reader asks for the pages. The
-faults: the database locked, the server killed (SIGKILL), the file deleted, the file replaced and
-put back, the disk full (a small tmpfs: needs root), connections ended by PostgreSQL, connections
-cut by a proxy before, in and after a commit, and the server's clock an hour back.
+Every reviewer answers pairs, one request per decision, and repeats an unacknowledged one with the
+same key, as the pages do. Acknowledged decisions are written to a separate log, outside the server;
+afterwards the database is compared with it. Meanwhile a reader requests the pages. The faults: the
+database locked, the server killed (SIGKILL), the file deleted, the file replaced and restored, the
+disk full (a small tmpfs: needs root), connections ended by PostgreSQL, connections cut by a proxy
+before, in and after a commit, and the server's clock an hour back.
 """
 
 import argparse
@@ -41,19 +41,19 @@ from steadyeye.review.protocol.stages import read_plan
 from steadyeye.review.web.access import COOKIE, make_csrf_word
 from steadyeye.review.workflow import queue
 
-GRACE = 30.0  # seconds after a fault in which all that is left must be acknowledged
-PAUSE = 0.2  # before the same is sent again
+GRACE = 30.0  # seconds after a fault in which all remaining decisions must be acknowledged
+PAUSE = 0.2  # before a repetition
 PAGES = ("/", f"/stages/{STAGE}", "/dashboard")
 BALLAST = "ballast"
 
 
 @dataclass
 class Trial:
-    """A server under a fault, and what its reviewers saw.
+    """A server under a fault, and the observations of its reviewers.
 
     `log`: acknowledged keys and ids. `statuses`: of their requests; 0: no answer. `pages`: of those
-    of the reader. `quiet`: the longest time without anything acknowledged, seconds. `grace`: how
-    long what is left is sent again after the end.
+    of the reader. `quiet`: the longest time without an acknowledged decision, seconds. `grace`: how
+    long remaining decisions are repeated after the end.
     """
 
     root: Path

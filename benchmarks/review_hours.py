@@ -1,17 +1,17 @@
-"""How many decisions the shortcut of a review saves, simulated on the ten DAVIS sequences.
+"""The number of decisions that the shortcut of a review saves, simulated on DAVIS.
 
     python benchmarks/review_hours.py [--seeds 20] [data]
 
-A simulated reviewer calls two frames similar by a stated rule, from the masks of the object in
-both: the masks, centred on each other, overlap with an IoU of at least 0.3 (0.5); the larger is at
-most twice the smaller; and the object is at most four times as sharp in one (variance of the
-Laplacian within its mask). With a share of errors, that share of all answers is reversed.
+A simulated reviewer calls two frames similar by a rule on the masks of the object in both: the
+masks, centred on each other, overlap with an IoU of at least 0.3 (0.5); the larger is at most twice
+the smaller; and the object is at most four times as sharp in one (variance of the Laplacian within
+its mask). With a share of errors, that share of all answers is reversed.
 
-A pair and the same two frames the other way round (`twins`) are asked once. The forecast, the
+A pair and the same two frames in the other order (`twins`) are one question. The forecast, the
 rounds, the audits and their steps are those of the product. Every seed draws other anchors and
-other audits. `saved`: pairs of the set / decisions asked. `wrong`: of what was accepted in bulk,
-and of all that was accepted. `lost`: the share of similar neighbours left out. `broken`: the share
-of seeds where more than 1 % of all accepted was wrong. `all asked`: where no audit passed.
+other audits. `saved`: pairs of the set / decisions. `wrong`: of pairs accepted in bulk, and of all
+accepted ones. `lost`: the share of similar neighbours left out. `broken`: the share of seeds with
+more than 1 % wrong among all accepted ones. `all asked`: no audit passed.
 """
 
 import argparse
@@ -36,7 +36,7 @@ MOST = 0.01
 
 @dataclass(frozen=True, eq=False)
 class Thumbnail:
-    """The object in a frame: its mask cut to its box, and how sharp it is; None: not seen."""
+    """The object in a frame: its mask cut to its box, and its sharpness; None: not visible."""
 
     mask: NDArray[np.bool_]
     sharp: float
@@ -44,7 +44,7 @@ class Thumbnail:
 
 @dataclass(frozen=True)
 class Likeness:
-    """What the rule looks at; the ratios are ≥ 1."""
+    """The inputs of the rule; the ratios are ≥ 1."""
 
     iou: float
     area: float
@@ -99,9 +99,9 @@ def measure(data: Path) -> Alike:
 
 @dataclass(frozen=True)
 class Rule:
-    """Who calls what similar, in a set of so many anchors a video (None: every frame).
+    """The rule for similar frames, in a set of so many anchors per video (None: every frame).
 
-    `alone`: every anchor is taken for a video of its own.
+    `alone`: every anchor counts as its own video.
     """
 
     iou: float

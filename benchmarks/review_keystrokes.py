@@ -1,19 +1,19 @@
-"""Seconds a box takes on the review's page, by a keystroke-level model, beside CVAT.
+"""Seconds per box on the review's page, by a keystroke-level model, compared with CVAT.
 
     python benchmarks/review_keystrokes.py
 
 Each task is done on the real page in a real browser (Chromium): every key and every movement of the
-mouse is made, and counted as it is made; what is saved is compared with what should have been
-drawn. The same tasks in CVAT are sequences written from its documentation (user guide: shape mode,
-track mode, shortcuts; docs.cvat.ai), not made: CVAT was not run, and its documentation gives no
-seconds a box. Both are turned into seconds by the operators of Card, Moran and Newell, "The
-Keystroke-Level Model for User Performance Time with Interactive Systems", CACM 23(7), 1980, with
-the times of `SECONDS`. Such a model is of a practised person without errors: it compares pages, and
-says nothing of how long people take to find an object's edges.
+mouse is made and counted; the saved boxes are compared with the true ones. The same tasks in CVAT
+are sequences written from its documentation (user guide: shape mode, track mode, shortcuts;
+docs.cvat.ai): CVAT was not run, and its documentation gives no seconds per box. Both are converted
+to seconds by the operators of Card, Moran and Newell, "The Keystroke-Level Model for User
+Performance Time with Interactive Systems", CACM 23(7), 1980, with the times of `SECONDS`. The model
+is for practised users without errors: it compares pages, and says nothing about the time to find an
+object's edges.
 
-Rules, the same for both: M before each object that is drawn or moved (where is it), before another
-class than the last (which one), and before a frame is left (is all right). One hand is on the keys
-and one on the mouse; H only around typed text. A held modifier is a K of its own.
+Rules, the same for both: M before each object that is drawn or moved (where it is), before a change
+of class (which one), and before a frame is left (whether all is right). One hand is on the keys and
+one on the mouse; H only around typed text. A held modifier is a K of its own.
 """
 
 import argparse

@@ -2,10 +2,10 @@
 
     python benchmarks/review_load.py [--decisions 20000] [--reviewers 50] [--think 0.4]
 
-For SQLite and for PostgreSQL (a server of its own, started from the package `pgserver`): every
-reviewer answers pairs over HTTP, one request a decision, with a pause to think between them. Twice
-the server is killed with SIGKILL and started again; what was not acknowledged is sent again with
-the same key. Afterwards the database is compared with what was acknowledged.
+For SQLite and for PostgreSQL (a separate server, from the package `pgserver`): every reviewer
+answers pairs over HTTP, one request per decision, with pauses in between. Twice the server is
+killed with SIGKILL and restarted; unacknowledged decisions are repeated with the same key.
+Afterwards the database is compared with the acknowledged decisions.
 """
 
 import argparse

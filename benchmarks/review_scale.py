@@ -1,12 +1,12 @@
-"""How long the pages of a large review take, and its server to start again.
+"""Response times of the pages of a large review, and the restart time of its server.
 
     python benchmarks/review_scale.py [--pairs 100000] [--reviewers 50] [--seconds 60] [--think 4]
 
-For SQLite and for PostgreSQL (a server of its own, started from the package `pgserver`): a set over
-a few small pictures, most of which is reviewed already by two votes a pair; then reviewers at work
-over HTTP on loopback, each thinking between two answers, who look at the overview now and then,
-while the admin reloads the dashboard. Afterwards the server is killed and started again, and the
-counts it shows are compared with a recount of all votes.
+For SQLite and for PostgreSQL (a separate server, from the package `pgserver`): a set over a few
+small pictures, most of which is already reviewed by two votes per pair; then reviewers work over
+HTTP on loopback with pauses between answers and open the overview now and then, while the admin
+reloads the dashboard. Afterwards the server is killed and restarted, and its counts are compared
+with a recount of all votes.
 """
 
 import argparse

@@ -1,11 +1,11 @@
-"""Memory of a run and cost of its report as rows grow: 10 thousand, 100 thousand, a million.
+"""Memory of a run and cost of its report by rows: 10 thousand, 100 thousand, a million.
 
     python benchmarks/scale.py [--rows 10000 100000 1000000] [--videos 500]
 
-Each size in fresh processes: one runs a model that costs nothing over synthetic pm-sets (21 frames
-each, thirty classes, nothing held in memory), through the same plan, shards and seal as any run;
-another writes its report in HTML, JSON and CSV. What is printed is the time and the peak resident
-memory of each, and what a process that only imports takes.
+Each size in fresh processes: one runs a model without cost over synthetic pm-sets (21 frames each,
+thirty classes, nothing in memory), through the same plan, shards and seal as any run; another
+writes its report in HTML, JSON and CSV. Prints the time and the peak resident memory of each, and
+the memory of the imports alone.
 """
 
 import argparse
@@ -108,7 +108,7 @@ class Guess:
 
 def peak() -> float:
     """The peak resident memory of this process, in MB."""
-    # VmHWM starts anew with this process; ru_maxrss would count the parent's
+    # VmHWM starts at 0 in this process; ru_maxrss would include the parent's
     status = Path("/proc/self/status").read_text()
     return int(status.split("VmHWM:")[1].split()[0]) / 1024
 

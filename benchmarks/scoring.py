@@ -1,14 +1,14 @@
-"""Time and memory of `steadyeye score` as images grow, beside another checkout, in turn.
+"""Time and memory of `steadyeye score` by images, with two checkouts in turn.
 
     python benchmarks/scoring.py [--images 12500 25000 50000 100000] [--rounds 1]
         [--against OTHER/src] [--folder FOLDER]
 
-Synthetic detections in COCO's files, 36 an image, 80 classes, as `benchmarks/peers.py` draws them.
-Each command runs in a fresh process from the start of Python to the written report; the first, of
-100 images, compiles what is not compiled yet and is left out. Printed are the seconds that passed,
-the processor time and the peak of resident memory, medians of the rounds; what the peak grew by
-from the size before, in bytes a detection; and whether the numbers and the sealed predictions of
-both checkouts are the same to the last byte. `--folder`: where the drawn files are kept.
+Synthetic detections in COCO's files, 36 per image, 80 classes, as in `benchmarks/peers.py`. Each
+command runs in a fresh process from the start of Python to the written report; the first, of 100
+images, compiles and is left out. Prints elapsed seconds, processor time and peak resident memory,
+medians of the rounds; the growth of the peak from the size before, in bytes per detection; and
+whether the numbers and the sealed predictions of both checkouts are identical. `--folder`: the
+folder of the synthetic files.
 """
 
 import argparse

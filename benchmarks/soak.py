@@ -1,13 +1,13 @@
-"""100 random kills of real runs: whatever is killed when, the final bytes are the same.
+"""100 random kills of real runs: the final bytes are always the same.
 
     python benchmarks/soak.py [--kills 100] [--seed 0] [--data FOLDER]
 
 `steadyeye run` of an ONNX classifier on a video, killed with signal 9 at a random time (uniform
-over the time that an uninterrupted command takes) and started again until it ends; then the next
-one, in a new folder, until there were so many kills. Each is one of four kinds: without a cache;
-with a cache of its own; with a cache that all of its kind share, where another process is writing
-at the same time; and with the clock of every command set to another day. Every file of every run
-but log.jsonl is held against those of a run that nothing interrupted.
+over the duration of an uninterrupted command) and restarted until it ends; then the next run, in a
+new folder, up to the number of kills. There are four kinds: without a cache; with its own cache;
+with a cache shared by all of its kind, while another process writes to it; and with the clock of
+every command set to another day. Every file of every run except log.jsonl is compared with those of
+an uninterrupted run.
 """
 
 import argparse

@@ -1,11 +1,11 @@
-"""Throughput of a whole sweep against the bare forward pass of the same network.
+"""Throughput of a whole sweep compared with the bare forward pass of the same network.
 
     python benchmarks/sweep.py [--data FOLDER] [--images 24] [--rounds 3]
 
-The bare loop has its tensors prepared and does nothing but ONNX Runtime forward passes of one image
-a call, on two one-thread sessions. The sweep reads and decodes photos, degrades them level by level
-under the fourteen operators that need no gradient, measures the pixels changed, prepares, infers,
-writes and seals, with two workers. Both go in turn, so that a noisy machine disturbs both; the
+The bare loop has its tensors prepared and does only ONNX Runtime forward passes of one image per
+call, on two one-thread sessions. The sweep reads and decodes photos, degrades them level by level
+with the fourteen operators that need no gradient, measures the changed pixels, prepares, infers,
+writes and seals, with two workers. Both run in turn, so that a noisy machine disturbs both; the
 ratio is bare time ÷ sweep time for the same number of forward passes.
 """
 

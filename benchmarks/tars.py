@@ -1,12 +1,12 @@
-"""Memory and time of opening tar shards as samples grow: the first time, and from the kept index.
+"""Memory and time of opening tar shards by samples: the first time, and with the cached index.
 
     python benchmarks/tars.py [--samples 10000 100000 1000000] [--tar 10000]
 
-Tars of `--tar` samples each, an image of one pixel and its class, are written beside each other.
-Each opening is a process of its own: `first` reads every header and keeps the index, `again` opens
-what was kept, `plan` also checks ids and labels as a run does before inference. Printed are the
-processor's seconds, resident bytes a sample that stay beyond an import of the package, the peak
-beyond it, and how many tars were read through.
+Tars of `--tar` samples each, an image of one pixel and its class. Each opening is a separate
+process: `first` reads every header and caches the index, `again` opens the cached index, `plan`
+also checks ids and labels as a run does before inference. Prints the processor's seconds, resident
+bytes per sample beyond an import of the package, the peak beyond it, and the number of tars that
+were read completely.
 """
 
 import argparse

@@ -1,17 +1,18 @@
-"""Frames a second of `steadyeye watch` beside those of its detector alone, of large frames.
+"""Frames per second of `steadyeye watch` compared with its detector alone, for large frames.
 
     python benchmarks/watch_rate.py VIDEO --model SPEC [--model SPEC] [--size 1920x1080]
     python benchmarks/watch_rate.py VIDEO --model SPEC --live 20 [--times 1.3]
 
 The video is encoded once at `--size` (H.264, x264's ultrafast). *Own rate*: that of preparing and
-answering frames that are decoded before. The watch reads the file, and with `--live` also an RTSP
-stream of it for so many seconds, served as in `watch_streams.py` at `--times` the own rate, so that
-frames have to be left out. All take turns (`--rounds`); prints a row a model, source and round.
+predicting decoded frames. The watch reads the file, and with `--live` also an RTSP stream of it for
+that many seconds, served as in `watch_streams.py` at `--times` the own rate, so that frames must be
+skipped. All take turns (`--rounds`); prints one row per model, source and round.
 
-`received`, `left out`: frames a second that came, and that came while the detector was at another.
-`latency`: from when a frame came to its answer, median and 95th percentile; what a frame came late
-by the stream's own clock counts. `processor time`: milliseconds a frame, by thread; `alone`: those
-of the detector by itself. To compare two versions, run it with the `PYTHONPATH` of each in turn.
+`received`, `left out`: frames per second that arrived, and that arrived while the detector was
+busy. `latency`: from the arrival of a frame to its prediction, median and 95th percentile; the
+delay of a frame by the stream's own clock counts. `processor time`: milliseconds per frame, by
+thread; `alone`: those of the detector by itself. To compare two versions, run it with the
+`PYTHONPATH` of each in turn.
 """
 
 import argparse

@@ -1,17 +1,17 @@
-"""A watch of a live stream that is cut: memory, frames, and how long an alert takes.
+"""A watch of an interrupted live stream: memory, frames, and the delay of an alert.
 
     python benchmarks/watch_streams.py rtsp VIDEO MODEL --minutes 120 --cuts 5 [--block 30]
     python benchmarks/watch_streams.py rtsp VIDEO MODEL --size 1920x1080 --fps 0
 
 `rtsp`: a server of GStreamer (Debian's gir1.2-gst-rtsp-server-1.0, gstreamer1.0-plugins-good and
 -bad, python3-gi); `hls`: segments of ffmpeg behind Python's file server. The video is encoded once
-at `--size` and `--rate` frames a second, each of its frames once, and served without encoding it
-again. `--fps` is that of the watch; 0: all that the model takes. The stream is cut by killing its
-server for 5 seconds, at equal distances in the first half. After that it is cut once more and comes
-back with black frames for 0.3 of every 0.6 seconds: the alert's time counts from when that server
-is started. Prints, every minute, the watch's resident memory and processor time and the load of the
-machine; at the end the watch's own counts, and how many frames it gave to the model for each second
-in which there was a stream, and for each second of processor time.
+at `--size` and `--rate` frames per second, each of its frames once, and served without encoding it
+again. `--fps` is that of the watch; 0: as many as the model can process. The stream is interrupted
+by killing its server for 5 seconds, at equal distances in the first half. After that it is
+interrupted once more and returns with black frames for 0.3 of every 0.6 seconds: the alert's delay
+counts from the start of that server. Prints, every minute, the watch's resident memory and
+processor time and the load of the machine; at the end the watch's own counts, and the frames that
+it predicted per second of stream, and per second of processor time.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Where the real test data lies, and the packaged models, loaded once a session."""
+"""The paths of the real test data, and the packaged models, loaded once per session."""
 
 import gc
 import os
@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = (ROOT / "tests", *sorted(f for f in (ROOT / "tests").rglob("[a-z]*") if f.is_dir()))
 TESTS = os.pathsep.join(map(str, FOLDERS))
-"""Where a process of its own finds the modules of the tests."""
+"""The path of the tests' modules, for other processes."""
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = [
     "--no-sandbox",
@@ -25,7 +25,7 @@ FLAGS = [
     "--disable-sync",
 ]
 PATIENCE = 120_000
-"""Milliseconds that a test waits for a page: only a page that never comes takes as long."""
+"""The longest wait for a page, in milliseconds."""
 # what a test leaves to all after it, and to their browsers and servers
 SCHEDULING = os.sched_getscheduler(0)
 FOLDER = os.getcwd()
@@ -129,7 +129,7 @@ DATA = Path(os.environ.get("STEADYEYE_TEST_DATA", ROOT.parent / "shared" / "data
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes(specs):
-    """Workers are forks of one server: what they and their commands need is imported once."""
+    """Workers are forks of one server, which imports the modules of tests and commands once."""
     import forked
 
     stub = [sys.executable, "-I", "-S", forked.__file__.replace("forked.py", "forked_worker.py")]
@@ -147,7 +147,7 @@ def pytest_configure_node(node):
 
 
 def pytest_configure(config):
-    """A worker learns where that server is."""
+    """A worker is told where that server is."""
     if hasattr(config, "workerinput"):
         import forked
 
@@ -156,7 +156,7 @@ def pytest_configure(config):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """The longest files first, the others as they come; what needs a browser is slow."""
+    """The longest files first, the others in their order; tests with a browser are slow."""
     for item in items:
         if item.path.stem in SLOW or "browser" in item.fixturenames:
             item.add_marker(pytest.mark.slow)
@@ -166,7 +166,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish():
-    """Modules and tests stay to the end: later searches for garbage leave them out."""
+    """Modules and tests live until the end: later garbage collections skip them."""
     gc.freeze()
     gc.set_threshold(10_000, 10, 10)
     gc.enable()
@@ -174,7 +174,7 @@ def pytest_collection_finish():
 
 @pytest.fixture(autouse=True)
 def check_process():
-    """No test changes the priority of its process, as encoders of video do, or its folder."""
+    """No test changes the priority of its process, as video encoders do, or its folder."""
     yield
     assert os.sched_getscheduler(0) == SCHEDULING
     assert os.getcwd() == FOLDER
@@ -198,7 +198,7 @@ def ten(tmp_path):
 
 @pytest.fixture(scope="module")
 def own_cache(tmp_path_factory):
-    """A cache of the file's own for exports of models."""
+    """A separate cache for exports of models, for the file."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
@@ -214,7 +214,7 @@ def built_lite0():
 
 @pytest.fixture(scope="module")
 def one_lite0(built_lite0):
-    """The runs of a file share the network that their specs name: a build takes a second."""
+    """The runs of a file share the network in their specs, because a build takes a second."""
     from steadyeye.models.backends import efficientnet_lite0
 
     with pytest.MonkeyPatch.context() as patch:
@@ -244,7 +244,7 @@ def browser():
 
 @pytest.fixture(scope="module")
 def all_windows(browser):
-    """Windows that the tests of a file take in turn."""
+    """Windows that the tests of a file use in turn."""
     from page_checks import Windows
 
     return Windows(browser)
@@ -252,6 +252,6 @@ def all_windows(browser):
 
 @pytest.fixture
 def windows(all_windows):
-    """`windows.open(address)` opens a page in a window that others have after this test."""
+    """`windows.open(address)` opens a page in a window that is reused after this test."""
     yield all_windows
     all_windows.clear()

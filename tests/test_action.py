@@ -1,4 +1,4 @@
-"""The action for GitHub: its own scripts, run as a runner runs them, with its inputs as given."""
+"""The GitHub action: its own scripts, run as by a runner, with its inputs."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""The house of DESIGN.md: arrows point down only, files and functions stay small."""
+"""The architecture of DESIGN.md: arrows point down only, files and functions stay small."""
 
 import ast
 import sys

@@ -1,4 +1,4 @@
-"""Assertions on a model in a test: what the gate says of the same run."""
+"""Assertions on a model in a test: the same verdict as the gate on the same run."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What the docs say of the source tree: every path exists, every folder has its line."""
+"""The docs on the source tree: every path exists, every folder has its line."""
 
 import re
 import sys

@@ -1,4 +1,4 @@
-"""The tools that hold a move of modules to what was before: golden runs, traces, figures."""
+"""The tools that compare two states of the modules: golden runs, traces, figures."""
 
 import importlib
 import os

@@ -1,4 +1,4 @@
-"""Metrics in MAITE's own `evaluate`: the numbers of the run on the same answers."""
+"""Metrics in MAITE's own `evaluate`: the numbers of the run on the same predictions."""
 
 import maite.protocols.image_classification as ic
 import maite.protocols.object_detection as od

@@ -1,4 +1,4 @@
-"""What is published: the wheel and the sdist, their metadata, and the files around them."""
+"""The published files: the wheel and the sdist, their metadata, and the files around them."""
 
 import email
 import os

@@ -1,4 +1,4 @@
-"""Metrics of torchmetrics: the numbers of a run on the same answers, in any batches and order."""
+"""Metrics of torchmetrics: the numbers of a run on the same predictions, in any batches."""
 
 import sys
 

@@ -16,13 +16,13 @@ UNREACHABLE = ("ConnectionError", "Failed to resolve", "Max retries", "ServiceEr
 
 
 def list_packages() -> list[str]:
-    """What is installed, as `name==version`, without the local labels that CPU builds bear."""
+    """The installed packages as `name==version`, without the local labels of CPU builds."""
     versions = {item.metadata["Name"]: item.version.partition("+")[0] for item in distributions()}
     return sorted(f"{name}=={version}" for name, version in versions.items() if name != OWN)
 
 
 def main(program: str, offline: str) -> int:
-    """The exit code of the audit, after what it says."""
+    """Prints the result of the audit; returns its exit code."""
     packages = list_packages()
     with TemporaryDirectory() as folder:
         requirements = Path(folder) / "requirements.txt"
@@ -34,7 +34,7 @@ def main(program: str, offline: str) -> int:
     if done.returncode and any(word in done.stderr for word in UNREACHABLE):
         sys.stdout.write("audit: the advisory service cannot be reached; nothing was audited\n")
         return int(offline == "fail")
-    # an index that knows no advisories answers like one that never heard of the package
+    # an index without advisories answers as for an unknown package
     skipped = done.stdout.count(SKIPPED)
     if skipped > len(packages) // 2:
         sys.stdout.write(f"audit: {skipped} of {len(packages)} packages could not be audited\n")

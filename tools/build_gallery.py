@@ -5,11 +5,11 @@
     python tools/build_gallery.py              # .cache/gallery/*.html, which `make docs` shows
     python tools/build_gallery.py --pictures   # and docs/images, of those reports; needs Chromium
 
-Most of it is of the packaged models on the packaged video. No detector is packaged, so mining and
-explaining are shown with a detector of coloured squares on drawn images. Two reports are built at a
-time; what a command prints is shown where it fails. Predictions come from the user's cache, where
-`make demo` left them; the runs are made anew. A hook of MkDocs as well: it puts the reports into
-the site, and where one was not built a page that says so.
+Most reports are of the packaged models on the packaged video. No detector is packaged, so mining
+and explaining are shown with a detector of coloured squares on drawn images. Two reports are built
+at a time; the output of a command that fails is printed. Predictions come from the user's cache, as
+`make demo` left them; the runs are repeated. It is also a hook of MkDocs, which adds the reports to
+the site, or a page that says that a report was not built.
 """
 
 import argparse
@@ -82,9 +82,9 @@ JOBS: Mapping[str, tuple[str, Sequence[Sequence[str]]]] = {
         ],
     ),
 }
-"""Report → where its jobs write it, and the commands."""
+"""Report → the file that its commands write, and the commands."""
 AFTER = {"compare": "pm-k", "gains": "training"}
-"""Report → the one whose runs it is of."""
+"""Report → the report whose runs it uses."""
 
 
 def build_reports(folder: Path) -> None:
@@ -106,20 +106,20 @@ def build_reports(folder: Path) -> None:
         for words in commands:
             run_command([sys.executable, "-m", "steadyeye", *words], work, environment)
         shutil.copy(work / report, folder / f"{name}.html")
-        # one call, so that two lines do not mix
+        # one call, so that the lines of two threads do not mix
         print(f"{name}: {time.monotonic() - began:.0f} s\n", end="", flush=True)
         for later, earlier in AFTER.items():
             if earlier == name:
                 build(later)
 
     with ThreadPoolExecutor(AT_A_TIME) as pool:
-        # the list raises what a thread raised
+        # the list raises the exceptions of the threads
         list(pool.map(build, [name for name in JOBS if name not in AFTER]))
     shutil.rmtree(work)
 
 
 def run_command(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
-    """Runs a command in `folder`; where it fails, shows what it printed and raises."""
+    """Runs a command in `folder`; prints its output and raises if it fails."""
     done = subprocess.run(  # noqa: S603 - our own commands
         command,
         cwd=folder,
@@ -148,9 +148,9 @@ PICTURES: Mapping[str, tuple[str, str]] = {
     "gains-profiles": ("gains", "[data-name=degradation_gains_profiles]"),
     **{f"gallery/{name}": (name, "") for name in JOBS},
 }
-"""Picture of the docs → the report it is of, and the part of it; the first screen if ''."""
+"""Picture of the docs → its report, and the selector of its part; the first screen if ''."""
 WIDTH, HEIGHT = 1000, 800
-"""Of the browser; what a picture shows at most."""
+"""The size of the browser, and the largest size of a picture."""
 
 
 def take_pictures(folder: Path) -> None:
@@ -167,7 +167,7 @@ def take_pictures(folder: Path) -> None:
                 viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light"
             )
             page.goto((folder / f"{report}.html").as_uri())
-            # charts are drawn once they come near the window
+            # charts are drawn when they come near the window
             page.wait_for_timeout(1000)
             place = page.locator(section) if section else page
             if section:
@@ -179,7 +179,7 @@ def take_pictures(folder: Path) -> None:
 
 
 def shrink(screenshot: bytes, path: Path, height: int = HEIGHT) -> None:
-    """Writes a screenshot as a picture of modest size, cut below `height` pixels."""
+    """Writes a screenshot as a picture of modest size, cropped to `height` pixels."""
     import cv2
     import numpy as np
 
@@ -208,7 +208,7 @@ MISSING = (
 
 
 def main() -> int:
-    """Builds the reports and, where asked, the pictures."""
+    """Builds the reports and, with `--pictures`, the pictures."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--pictures", action="store_true", help="take the pictures, too")
     parser.add_argument("--kept", action="store_true", help="of the reports that were built before")

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-# the names that later releases, and detectors trained on them, write differently
+# names that later releases, and detectors trained on them, spell differently
 LATER = {
     "Asparagus": "Garden Asparagus",
     "Bat": "Bat (Animal)",
@@ -37,7 +37,7 @@ LATER = {
 
 
 def main() -> None:
-    """Reads the release and writes `index, mid, name, later, parents`, a row a class."""
+    """Reads the release and writes `index, mid, name, later, parents`, one row per class."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     for option in ("descriptions", "hierarchy", "out"):
         parser.add_argument(f"--{option}", type=Path, required=True)
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def edges(node: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """(parent, child) for every is-a; what is a part of something is none of it."""
+    """(parent, child) for every is-a relation; part-of relations are left out."""
     for child in node.get("Subcategory", ()):
         yield node["LabelName"], child["LabelName"]
         yield from edges(child)

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-# what each YTBB class means; docs/reference/class-maps.md says why, of the three marked ones
+# the meaning of each YTBB class; docs/reference/class-maps.md explains the three marked ones
 YTBB = {
     "person": "n00007846",
     "bird": "n01503061",
@@ -47,7 +47,7 @@ YTBB = {
 
 @dataclass(frozen=True)
 class Synset:
-    """Lemmas as WordNet writes them (`pot_plant`), their sense numbers, wnids of hypernyms."""
+    """Lemmas as in WordNet (`pot_plant`), their sense numbers, wnids of hypernyms."""
 
     lemmas: tuple[str, ...]
     senses: tuple[int, ...]
@@ -69,7 +69,7 @@ def main() -> None:
     write_classes(paths.out / "imagenet1k.csv", zip(labels(ilsvrc, synsets), ilsvrc, strict=True))
     write_classes(paths.out / "vid30.csv", vid)
     write_classes(paths.out / "ytbb.csv", ytbb)
-    # ILSVRC's labels stay as they are, whatever is shipped beside its classes
+    # ILSVRC's labels stay unchanged, whatever other classes are shipped
     meant = meanings(paths.out / "meanings.csv")
     write_synsets(paths.out / "wordnet.csv", closure([*ilsvrc, *targets, *meant], every))
     (paths.out / "WORDNET_LICENSE.txt").write_text(licence(paths.nouns), encoding="utf-8")
@@ -116,8 +116,8 @@ def nouns(path: Path, sense: Mapping[tuple[str, str], int]) -> dict[str, Synset]
 def labels(wnids: Iterable[str], synsets: Mapping[str, Synset]) -> list[str]:
     """A short label for each class that means this class and no other of the `kept` synsets.
 
-    The first lemma of which the class is the lowest sense (`flowerpot`, not `pot`); where it has
-    none, the first lemma with the hypernym in brackets: `crane (wading bird)`.
+    The first lemma whose lowest sense is the class (`flowerpot`, not `pot`); without one, the first
+    lemma with the hypernym in brackets: `crane (wading bird)`.
     """
     senses = sorted(
         (number, wnid, lemma.lower())
@@ -170,7 +170,7 @@ def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) 
 
 
 def licence(path: Path) -> str:
-    """The licence at the head of `data.noun`, without its line numbers, and what was taken."""
+    """The licence at the start of `data.noun`, without its line numbers, and what was taken."""
     lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line[:2] == "  "]
     text = "\n".join(line.lstrip().partition(" ")[2].rstrip() for line in lines)
     return (

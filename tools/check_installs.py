@@ -1,22 +1,21 @@
-"""Installs the wheel with each extra alone, in an environment of its own, and runs its main job.
+"""Installs the wheel with each extra alone, in a separate environment, and runs its main job.
 
 ::
 
     python tools/check_installs.py --demo .venv            # every check
     python tools/check_installs.py --demo .venv core hf    # of some extras
     python tools/check_installs.py --demo .venv --lowest   # on the lowest versions declared
-    python tools/check_installs.py --demo .venv --newest   # on those that pip takes today
+    python tools/check_installs.py --demo .venv --newest   # on the newest versions
     python tools/check_installs.py --demo .venv --python 3.13 --python 3.14 core
 
 `--demo`: an environment in which `make demo` ran; its packaged video is the input. Every check: all
 extras on the versions of constraints.txt, those of `LOWEST` on the lowest versions, and core on
 each of `PYTHONS` on the newest, as `pip install steadyeye` takes them; a Python that is not on this
-machine is said and left out. Prints a table of times and sizes, and ends with 1 where
-an extra does not do its main job, or the core install grew.
+machine is reported and left out. Prints a table of times and sizes; the exit code is 1 if an extra
+does not do its main job, or the core install grew.
 
-Two checks run at a time, each in a place of its own. Packages are shared between the environments
-as links to uv's cache; compiled modules, which lie beside none of them, since the environments of
-one place have the same path.
+Two checks run at a time, each in its own place. Environments share packages as links to uv's cache,
+and compiled modules, because the environments of one place have the same path.
 """
 
 import argparse
@@ -42,7 +41,7 @@ VERSIONS: Mapping[str, tuple[str, ...]] = {
     "lowest": ("--resolution", "lowest-direct"),
     "newest": ("--upgrade",),
 }
-"""Which versions of the dependencies are installed, by the options of uv."""
+"""The versions of the dependencies, by the options of uv."""
 AT_A_TIME = 2
 LARGEST = 920  # MB of the core install, 898 with the versions of constraints.txt
 # PyPI's wheel of torchvision is a CUDA build, which does not import over the CPU build of torch
@@ -60,7 +59,7 @@ class Check:
 
 
 def main() -> int:
-    """Checks what is asked for, all if nothing is; 1 if any of it failed."""
+    """Runs the requested checks, all by default; 1 if any of them failed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--demo", type=Path, required=True, help="an environment after make demo")
     parser.add_argument("--lowest", action="store_true", help="on the lowest declared versions")
@@ -68,7 +67,7 @@ def main() -> int:
     parser.add_argument("--python", action="append", help="3.13, say; the demo's if left out")
     parser.add_argument("extras", nargs="*", choices=[*JOBS, []], help="which; all if left out")
     arguments = parser.parse_args()
-    # as it stands, since a virtual environment is found by the place of its link
+    # not resolved, because a virtual environment is found by the path of its link
     demo = Path(os.path.abspath(arguments.demo)) / "bin" / "python"
     with tempfile.TemporaryDirectory(prefix="installs-") as folder:
         shared = Path(folder)
@@ -84,7 +83,7 @@ def main() -> int:
 
 
 def list_checks(arguments: argparse.Namespace, demo: Path) -> list[Check]:
-    """The checks that the arguments ask for."""
+    """The requested checks."""
     extras = arguments.extras or list(JOBS)
     versions = "newest" if arguments.newest else "pinned"
     if arguments.python:
@@ -102,7 +101,7 @@ def list_checks(arguments: argparse.Namespace, demo: Path) -> list[Check]:
 
 
 def find_pythons(versions: Sequence[str]) -> list[Path]:
-    """The interpreters of the versions that are on this machine; says which are not."""
+    """The interpreters of the versions on this machine; prints the missing ones."""
     pythons = {version: find_python(version) for version in versions}
     for version, python in pythons.items():
         if python is None:
@@ -111,8 +110,8 @@ def find_pythons(versions: Sequence[str]) -> list[Path]:
 
 
 def find_python(version: str) -> Path | None:
-    """The interpreter `python3.13`, say: the first on the path that runs; else one of pyenv's."""
-    # what pyenv puts on the path are stand-ins, which run the version that is switched on only
+    """The interpreter, such as `python3.13`: the first on the path that runs, else pyenv's."""
+    # pyenv's entries on the path are shims, which run only the selected version
     installed = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
     folders = [*os.get_exec_path(), *sorted(installed.glob(f"{version}.*/bin"))]
     for file in (Path(folder, f"python{version}") for folder in folders):
@@ -150,15 +149,15 @@ def run_check(check: Check, inputs: Inputs, places: "SimpleQueue[Path]") -> bool
         for step, before, after in zip(("install", "job"), times, times[1:], strict=False)
     )
     label = f"{check.python.resolve().name} {check.versions}"
-    # one call, so that two rows do not mix
+    # one call, so that the rows of two threads do not mix
     print(f"{check.name:8} {label:17} {size:6,} MB  {steps}  {outcome}\n", end="", flush=True)
     return not outcome.startswith("FAILED")
 
 
 def compiled(check: Check, place: Path) -> Mapping[str, str]:
-    """Where Python and numba keep what they compile, for all environments of a place.
+    """The folders of code compiled by Python and numba, for all environments of a place.
 
-    Both know a module by its path, time and size. Versions that differ get folders of their own.
+    Both identify a module by its path, time and size. Different versions have separate folders.
     """
     folder = place / check.versions
     return {"PYTHONPYCACHEPREFIX": str(folder / "python"), "NUMBA_CACHE_DIR": str(folder / "numba")}
@@ -176,7 +175,7 @@ def install(at: Environment, python: Path, home: Path, requirements: Sequence[ob
 
 
 def find_links(demo: Path) -> Mapping[str, str]:
-    """Where pip is told to look for wheels, such as a CPU build of torch; uv does not read that."""
+    """The pip option for wheels, such as a CPU build of torch; uv does not read it."""
     done = subprocess.run(  # noqa: S603
         [demo, "-m", "pip", "config", "get", "global.find-links"],
         capture_output=True,
@@ -204,7 +203,7 @@ def find_video(demo: Path) -> Path:
 
 
 def export_lite0(shared: Path, demo: Path) -> Path:
-    """EfficientNet-Lite0 as an ONNX file, as its first run leaves it in the cache."""
+    """EfficientNet-Lite0 as an ONNX file, as its first run stores it in the cache."""
     build = "plugins.build('models', spec.parse('efficientnet_lite0'))"
     code = f"from steadyeye.core import plugins, spec; {build}"
     execute([str(demo), "-c", code], shared, {"XDG_CACHE_HOME": str(shared / "cache")})
@@ -212,7 +211,7 @@ def export_lite0(shared: Path, demo: Path) -> Path:
 
 
 def megabytes(folder: Path) -> int:
-    """What the files of a folder take, MB."""
+    """The size of the files of a folder, MB."""
     return sum(f.lstat().st_size for f in folder.rglob("*") if not f.is_symlink()) // 1_000_000
 
 

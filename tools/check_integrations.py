@@ -1,14 +1,14 @@
-"""Runs the scripts of tests/integrations, each in an environment with the packages it is about.
+"""Runs the scripts of tests/integrations, each in an environment with the packages it needs.
 
 ::
 
     python tools/check_integrations.py              # all
     python tools/check_integrations.py fiftyone     # one
 
-The environments are made anew in a temporary folder. `ultralytics`, `litert` and others lie over
-the packages of the Python that this runs on, and bring none but their own: of OpenCV the headless
-build is there already, and both own the folder cv2. The others stand alone with the core of the
-checkout; `pre_commit` takes its hook from the last commit. Ends with 1 where a script fails.
+The environments are created in a temporary folder. `ultralytics`, `litert` and others are installed
+over the packages of the current Python without their dependencies, because both OpenCV builds own
+the folder cv2 and the headless one is installed. The others have only the core of the checkout;
+`pre_commit` takes its hook from the last commit. The exit code is 1 if a script fails.
 """
 
 import os
@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ULTRALYTICS = ("ultralytics==8.4.190", "ultralytics-thop==2.2.3", "py-cpuinfo==9.0.0")
 OVER = {
     "ultralytics": [*ULTRALYTICS, "supervision==0.31.2", "pydeprecate", "defusedxml"],
-    # what litert-torch imports of its requirements beyond the packages of the tests
+    # the requirements that litert-torch imports, beyond the packages of the tests
     "litert": [
         *ULTRALYTICS,
         *("litert-torch==0.10.0", "litert-converter==0.5.0", "ai-edge-quantizer==0.10.0"),
@@ -46,7 +46,7 @@ ALONE = {
 
 
 def main() -> int:
-    """Runs what is named, all where nothing is; 1 if a script failed."""
+    """Runs the named scripts, all by default; 1 if a script failed."""
     names = sys.argv[1:] or [*OVER, *ALONE]
     failing = []
     with tempfile.TemporaryDirectory() as folder:
@@ -76,7 +76,7 @@ def _make_environment(name: str, folder: Path) -> Path:
     if name in OVER:
         site = next((folder / "lib").glob("python*/site-packages"))
         below = sysconfig.get_path("purelib")
-        # a site of its own, as a path alone would leave out what is installed there as editable
+        # with site, because a path alone would leave out editable installs
         (site / "below.pth").write_text(f"import site; site.addsitedir({below!r})\n")
     return python
 

@@ -1,17 +1,17 @@
-"""Exports for Label Studio and CVAT, read by these tools' own packages.
+"""Checks exports for Label Studio and CVAT with these tools' own packages.
 
 ::
 
-    python tools/check_interchange.py                 # makes their environments, and checks
-    python check_interchange.py label_studio FOLDER   # an export, with the package at hand
+    python tools/check_interchange.py                 # creates their environments, and checks
+    python check_interchange.py label_studio FOLDER   # an export, with the installed package
 
 The first form needs the packages of the tests and a package index. It reviews small sets of frames,
-boxes and videos, exports what was decided, and checks the export in an environment for each of
-`TOOLS`; it ends with 1 where one refuses anything. The second form imports nothing of steadyeye.
+boxes and videos, exports the decisions, and checks the export in an environment for each of
+`TOOLS`; the exit code is 1 if one refuses anything. The second form imports nothing of steadyeye.
 
 Label Studio's package checks configs, tasks, predictions and annotations. CVAT's has no reader of
-its XML: its models take the labels, every tag and every box as CVAT's server would store them, and
-its attribute validators every answer. The XML itself, with its pictures, is read by datumaro, which
+its XML: its models check the labels, every tag and every box as CVAT's server would store them, and
+its attribute validators check every answer. The XML with its pictures is read by datumaro, which
 converts CVAT's format to others.
 """
 
@@ -35,7 +35,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def check_label_studio(folder: Path) -> Mapping[str, int]:
-    """How much of an export label-studio-sdk accepts, by kind; raises at what it does not."""
+    """The number of entries that label-studio-sdk accepts, by kind; raises for a refused one."""
     from label_studio_sdk.label_interface import LabelInterface
 
     counts = dict.fromkeys(("configs", "tasks", "predictions", "annotations"), 0)
@@ -46,7 +46,7 @@ def check_label_studio(folder: Path) -> Mapping[str, int]:
         tasks = json.loads(config.with_suffix(".tasks.json").read_text(encoding="utf-8"))
         results = json.loads(config.with_suffix(".results.json").read_text(encoding="utf-8"))
         for task in [*tasks, *results]:
-            # what a task carries is checked one by one: it says why
+            # task data are checked one by one, for a message with the reason
             if not interface.validate_task({"data": task["data"]}):
                 raise ValueError(f"{config.name}: the task {task['data']} lacks what is shown")
             for kind in ("predictions", "annotations"):
@@ -60,13 +60,13 @@ def check_label_studio(folder: Path) -> Mapping[str, int]:
 
 
 def check_cvat(folder: Path) -> Mapping[str, int]:
-    """How much of an export in `folder` cvat-sdk's models and validators take, by kind."""
+    """The number of entries that cvat-sdk's models and validators accept, by kind."""
     from cvat_sdk import models
     from cvat_sdk.api_client import Configuration
     from cvat_sdk.api_client.model_utils import validate_and_convert_types
 
     def take(content: Any, model: Any) -> Any:
-        # by the names and enumerations of the API, strictly, as an answer of the server is
+        # by the names and enumerations of the API, strictly, as for an answer of the server
         return validate_and_convert_types(
             content, (model,), ["export"], True, True, configuration=Configuration()
         )
@@ -90,7 +90,7 @@ def check_cvat(folder: Path) -> Mapping[str, int]:
 
 
 def read_shapes(root: ElementTree.Element, labels: Any) -> tuple[Mapping[str, Any], int]:
-    """The tags and boxes of a file as CVAT's API takes them, and how many attributes were checked.
+    """The tags and boxes of a file in CVAT's API, and the number of checked attributes.
 
     Raises `ValueError` for a label or an attribute that the task does not have, and for a value
     that its attribute does not allow.
@@ -128,9 +128,9 @@ def read_shapes(root: ElementTree.Element, labels: Any) -> tuple[Mapping[str, An
 
 
 def check_datumaro(folder: Path) -> Mapping[str, int]:
-    """How many pictures, tags and boxes datumaro reads from an export for CVAT.
+    """The number of pictures, tags and boxes that datumaro reads from an export for CVAT.
 
-    Raises `ValueError` where it reads others than the XML holds.
+    Raises `ValueError` if they differ from those in the XML.
     """
     import datumaro
 
@@ -170,7 +170,7 @@ def export_reviews(out: Path) -> list[Path]:
 
 
 def check_export(tool: str, folder: Path, environment: Path) -> int:
-    """The exit code of a check in an environment of the tool's own, made where it is not there."""
+    """The exit code of a check in the tool's environment, which is created if it is missing."""
     python = environment / "bin" / "python"
     if not python.exists():
         commands = [
@@ -185,7 +185,7 @@ def check_export(tool: str, folder: Path, environment: Path) -> int:
 
 
 def main() -> int:
-    """0 where every tool accepts every export."""
+    """0 if every tool accepts every export."""
     if len(sys.argv) == 3:
         tool, folder = sys.argv[1], Path(sys.argv[2])
         sys.stdout.write(f"{tool} {folder.parent.name}: {dict(CHECKS[tool](folder))}\n")

@@ -1,25 +1,25 @@
-"""Runs the commands of the docs and compares what they print with what the docs say.
+"""Runs the commands of the docs and compares their output with that in the docs.
 
 ::
 
     python tools/check_tutorials.py                          # all pages
-    python tools/check_tutorials.py how-to/pm-k.md           # some, and those that they come after
-    python tools/check_tutorials.py --update how-to/pm-k.md  # write what was printed into the pages
+    python tools/check_tutorials.py how-to/pm-k.md           # some, and the pages before them
+    python tools/check_tutorials.py --update how-to/pm-k.md  # write the output into the pages
 
-A fenced block `console` holds commands after `$ `, each with the lines it prints; a block `python`
-is run, too, and a block `text` right after it holds what it prints. All pages run in one folder of
-prepared inputs (`make_inputs`), in the order of their names and of `<!-- after: page.md -->`. What
-models answer is kept between runs, beside the answers of the gallery and of the notebooks.
+A fenced block `console` has commands after `$ `, each with its output; a block `python` is run,
+too, and a block `text` right after it has its output. All pages run in one folder of prepared
+inputs (`make_inputs`), in the order of their names and of `<!-- after: page.md -->`. Predictions
+are cached between runs, together with those of the gallery and of the notebooks.
 
-A line that is `…` alone stands for any number of lines. What differs from one run to the next has a
-marker of its own (`VOLATILE`). Comments right before a block say more of it::
+A line that is `…` alone stands for any number of lines. Output that differs between runs has
+markers (`VOLATILE`). Comments right before a block are its options::
 
-    <!-- not run: why -->       its commands are only held against the command tree
-    <!-- ends with: 1 -->        the exit code that its last command must have
-    <!-- needs: test data -->   its page is left out where the folder of real photos is absent
+    <!-- not run: why -->       its commands are only compared with the command tree
+    <!-- ends with: 1 -->        the exit code of its last command
+    <!-- needs: test data -->   its page is left out without the folder of real photos
     <!-- same as: page.md -->   it is not run again: that page has the same command and output
-    <!-- varies: pattern -->    what the pattern's groups match is printed as …
-    <!-- serves: accept -->     a server: it is asked for its pages, and stopped (see `review_all`)
+    <!-- varies: pattern -->    matches of the pattern's groups are printed as …
+    <!-- serves: accept -->     a server: its pages are requested, then it is stopped (`review_all`)
 """
 
 import argparse
@@ -51,7 +51,7 @@ PORT = 8000
 """The port of `steadyeye review` if none is named."""
 
 VOLATILE = (
-    # progress: what of how many, at which rate
+    # progress: name, done/total, rate
     (re.compile(r"^\S.*: [\d,]+/[\d,]+(, .*)?\n", re.MULTILINE), ""),
     (re.compile(r"^\S.*: [\d,]+, .*images/s.*\n", re.MULTILINE), ""),
     # the private link of a reviewer
@@ -59,7 +59,7 @@ VOLATILE = (
     (re.compile(r"\b[0-9a-f]{32,64}\b"), "<digest>"),
     (re.compile(r"\b\d+(\.\d+)? s\b(?= of work| in all|\.?$)", re.MULTILINE), "<time> s"),
 )
-"""Pattern → marker, of what no two runs print alike; the folder of the run is `…` everywhere."""
+"""Pattern → marker, for output that differs between runs; the folder of the run is `…`."""
 
 FENCE = re.compile(
     r"^(?P<said>(?:<!-- [^\n]* -->\n)*)(?P<indent> *)```(?P<language>\w*)[^\n]*\n"
@@ -73,8 +73,8 @@ COMMENT = re.compile(r"<!-- ([\w ]+?)(?:: (.*?))? -->")
 class Block:
     """A fenced block of a page.
 
-    `said`: what the comments before it say, by their first words. `start`, `end`: where its body
-    stands in the text of the page.
+    `said`: the comments before it, by their first words. `start`, `end`: the place of its body in
+    the text of the page.
     """
 
     page: str
@@ -86,13 +86,13 @@ class Block:
 
     @property
     def is_run(self) -> bool:
-        """Whether it is run rather than read."""
+        """Whether it is run, not only read."""
         return self.language in {"console", "python"} and "not run" not in self.options
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command of a block, as it stands there, and the lines that it is said to print."""
+    """A command of a block as written, and its expected output."""
 
     lines: tuple[str, ...]
     output: tuple[str, ...]
@@ -104,7 +104,7 @@ class Command:
 
 
 class OutputError(Exception):
-    """A page that says something else than is printed; its text is the difference."""
+    """A page whose output differs; its text is the difference."""
 
 
 def list_pages() -> list[str]:
@@ -146,7 +146,7 @@ def read_commands(block: Block) -> list[Command]:
 
 
 def list_earlier(page: str) -> list[str]:
-    """The pages that one comes after, the first of them first."""
+    """The pages that must run before one, in order."""
     earlier: list[str] = []
     for name in re.findall(r"<!-- (?:after|same as): (\S+) -->", (DOCS / page).read_text()):
         for other in (*list_earlier(name), name):
@@ -156,7 +156,7 @@ def list_earlier(page: str) -> list[str]:
 
 
 def needs_data(page: str) -> bool:
-    """Whether a page, or one that it comes after, cannot be run without the test data."""
+    """Whether a page, or one before it, needs the test data."""
     pages = (*list_earlier(page), page)
     return any("needs" in block.options for page in pages for block in read_blocks(page))
 
@@ -165,9 +165,9 @@ class Folder:
     """The folder in which the pages are run; a page is run once."""
 
     def __init__(self, path: Path, data: Path | None, answers: Path) -> None:
-        """`data`: the folder of real test data, None where there is none.
+        """`data`: the folder of real test data, None if it is missing.
 
-        `answers`: the folder of what models answered and were exported to.
+        `answers`: the folder of cached predictions and exports.
         """
         self.path = path.resolve()
         self.pages: set[str] = set()
@@ -183,7 +183,7 @@ class Folder:
         }
 
     def run_page(self, page: str, *, update: bool = False) -> None:
-        """Runs a page after those that it comes after; raises `OutputError` for a difference."""
+        """Runs a page after the pages before it; raises `OutputError` for a difference."""
         for earlier in (*list_earlier(page), page):
             if earlier not in self.pages:
                 self.pages.add(earlier)
@@ -204,7 +204,7 @@ class Folder:
         if wrong and not update:
             raise OutputError("".join(show_difference(block, body) for block, body in wrong))
         text = (DOCS / page).read_text()
-        # from the end, so that the places of the blocks before stay what they are
+        # from the end, so that the places of earlier blocks stay valid
         for block, body in reversed(wrong):
             text = text[: block.start] + body + text[block.end :]
         if wrong:
@@ -227,7 +227,7 @@ class Folder:
         return "".join(f"{line}\n" for line in lines)
 
     def _run_python(self, block: Block, after: Block | None) -> str:
-        """The body that the block after one of Python should have, if it holds what is printed."""
+        """The body that the block after one of Python should have, if it is for output."""
         code, text = self._run_process([sys.executable, "-c", block.body])
         if code:
             raise OutputError(f"{block.page}: {block.body}\nends with {code}:\n{text}")
@@ -235,7 +235,7 @@ class Folder:
         return "".join(f"{line}\n" for line in fit(expected, self._mark(text, block)))
 
     def _run_command(self, command: str, block: Block) -> tuple[int, str]:
-        """The exit code of a command and what it prints, its errors first."""
+        """The exit code of a command and its output, errors first."""
         words = split_words(command)
         if words[0] != "steadyeye":
             return self._run_process(["/bin/bash", "-c", command])
@@ -254,7 +254,7 @@ class Folder:
         return done.returncode, done.stderr + done.stdout
 
     def _mark(self, text: str, block: Block) -> list[str]:
-        """The lines of what was printed, with markers for what no two runs print alike."""
+        """The lines of an output, with markers for parts that differ between runs."""
         text = text.replace(str(self.path), "…")
         for pattern, marker in VOLATILE:
             text = pattern.sub(marker, text)
@@ -284,7 +284,7 @@ def hide_groups(match: re.Match[str]) -> str:
 
 
 def show_difference(block: Block, body: str) -> str:
-    """What a page says and what is printed, as a difference of lines."""
+    """The difference of a page's block and the output, by lines."""
     lines = difflib.unified_diff(
         block.body.splitlines(), body.splitlines(), block.page, "printed", lineterm="", n=1
     )
@@ -292,14 +292,14 @@ def show_difference(block: Block, body: str) -> str:
 
 
 def find_port() -> int:
-    """A port of this machine that nothing listens on."""
+    """A free port of this machine."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])
 
 
 def fit(expected: Sequence[str], printed: list[str]) -> list[str]:
-    """What was printed, cut where the page cuts it by a line `…`."""
+    """The output, cut where the page has a line `…`."""
     if "…" not in expected:
         return printed
     head = list(expected).index("…")
@@ -310,12 +310,12 @@ def fit(expected: Sequence[str], printed: list[str]) -> list[str]:
 
 
 def split_words(command: str) -> list[str]:
-    """The words of a command, as a shell has them."""
+    """The words of a command, split as by a shell."""
     return shlex.split(command.replace("\\\n", " "), comments=True)
 
 
 def check_page(page: str) -> list[str]:
-    """What is wrong with the commands of a page, none of which is run."""
+    """The faults of the commands of a page, none of which is run."""
     faults = []
     for block in read_blocks(page):
         lines = [line.removeprefix("$ ") for line in block.body.replace("\\\n", " ").splitlines()]
@@ -334,9 +334,9 @@ def check_page(page: str) -> list[str]:
 
 
 def find_fault(line: str) -> str:
-    """What the command tree, the Makefile or the extras have against a line; empty if nothing."""
+    """The fault of a line by the command tree, the Makefile or the extras; empty if none."""
     words = split_words(line) if is_command(line) else [""]
-    # "…" alone stands for arguments that the page leaves out, after an option for its value
+    # "…" alone stands for omitted arguments, after an option for its value
     pairs = zip(["", *words], words, strict=False)
     words = [word for last, word in pairs if word != "…" or last.startswith("--")]
     if words[0] == "steadyeye":
@@ -355,7 +355,7 @@ def find_fault(line: str) -> str:
 
 
 def is_command(line: str) -> bool:
-    """Whether a line of a block is a command that can be checked without being run."""
+    """Whether a line of a block is a command that can be checked without running it."""
     return line.startswith(("steadyeye ", "make ", "pip install "))
 
 
@@ -390,7 +390,7 @@ def read_tree() -> Any:
 
 
 def main() -> int:
-    """Runs the pages named, all if none; the number of those that print something else."""
+    """Runs the named pages, all by default; the number of those with differences."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--update", action="store_true", help="write what is printed")
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")

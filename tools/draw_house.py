@@ -4,9 +4,9 @@
 
     python tools/draw_house.py   # docs/images/house.svg and docs/explanation/architecture.md
 
-The arrows are read from the imports. One that follows from two others is left out: what may be
-imported is everything that arrows lead to. The lines of the table are the first lines of the
-packages' docstrings.
+The arrows are read from the imports. Arrows that follow from others are left out: a package may
+import everything that its arrows lead to, directly or not. The lines of the table are the first
+lines of the packages' docstrings.
 """
 
 import ast
@@ -40,7 +40,7 @@ BOXES: Mapping[str, tuple[int, int, str]] = {
     "degradation": (2, 7, "operators, sweeps"),
     "core": (1, 8, "types, specs, statistics, storage"),
 }
-"""Package → its column and row in the picture, and what is in it."""
+"""Package → its column and row in the picture, and its contents."""
 
 NOT_CODE: Mapping[str, str] = {
     "data": "Tables that are installed with the package.",
@@ -48,7 +48,7 @@ NOT_CODE: Mapping[str, str] = {
     "static": "Scripts and styles of its pages.",
     "templates": "The HTML of its pages.",
 }
-"""What a folder without Python files holds, by its name."""
+"""The contents of a folder without Python files, by its name."""
 
 WIDTH, HEIGHT, ACROSS, DOWN, EDGE = 226, 46, 262, 78, 12
 """Pixels: of a box, from one box to the next, and around the picture."""
@@ -75,7 +75,7 @@ def read_arrows() -> dict[str, set[str]]:
 
 
 def list_reached(arrows: Mapping[str, set[str]], package: str) -> set[str]:
-    """All packages that arrows lead to from one, over others too."""
+    """All packages that arrows lead to from one, directly or not."""
     return arrows[package].union(*(list_reached(arrows, name) for name in arrows[package]))
 
 
@@ -101,7 +101,7 @@ def draw() -> str:
             "<title>The thirteen packages of steadyeye and what they import</title>",
             '<marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" '
             'markerHeight="8" orient="auto"><path d="M0 0 8 4 0 8z" fill="#555"/></marker>',
-            # on a ground of its own, which is read on dark pages too
+            # with its own background, for dark pages
             f'<rect width="{width}" height="{height}" rx="8" fill="#fff"/>',
             *map(draw_arrow, reduce_arrows(read_arrows())),
             *map(draw_box, BOXES),
@@ -119,7 +119,7 @@ def place(package: str) -> tuple[int, int]:
 def draw_arrow(arrow: tuple[str, str]) -> str:
     """An arrow from the lower edge of one box to the upper edge of another."""
     (x0, y0), (x1, y1) = map(place, arrow)
-    # slanted arrows start and end on the side that they come from, clear of straight ones
+    # slanted arrows start and end at the near side, apart from straight ones
     slant = (x1 > x0) - (x1 < x0)
     x0, x1 = x0 + WIDTH // 2 + 40 * slant, x1 + WIDTH // 2 - 40 * slant
     return (
@@ -129,7 +129,7 @@ def draw_arrow(arrow: tuple[str, str]) -> str:
 
 
 def draw_box(package: str) -> str:
-    """A box with the name of a package and what is in it."""
+    """A box with the name of a package and its contents."""
     x, y = place(package)
     middle = x + WIDTH // 2
     return (
@@ -141,14 +141,14 @@ def draw_box(package: str) -> str:
 
 
 def list_folders() -> Iterator[tuple[str, str]]:
-    """(folder, what is in it), of every folder of the package, in the order of their names."""
+    """(folder, contents) of every folder of the package, in the order of their names."""
     for folder in sorted(path for path in SOURCE.rglob("*") if path.is_dir()):
         file = folder / "__init__.py"
         name = folder.relative_to(SOURCE).as_posix()
         if file.is_file():
             docstring = ast.get_docstring(measure_house.parse(file)) or ""
             yield name, docstring.partition("\n")[0]
-        # what is left of a folder that is no more holds nothing but compiled files
+        # a removed folder may still have compiled files
         elif folder.name != "__pycache__" and any(path.is_file() for path in folder.iterdir()):
             yield name, NOT_CODE[folder.name]
 

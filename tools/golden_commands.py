@@ -1,9 +1,8 @@
-"""The commands of `golden_runs.py`: a line each, as words after `steadyeye`.
+"""The commands of `golden_runs.py`, one per line, as words after `steadyeye`.
 
-Groups share nothing but the inputs and may run at a time; in a group the lines run in their order,
-in one folder. `!python`, `!break` and `!review` run what is no command: a script, a run left half
-finished, a review with the answers of its reviewers; `!vision` is a command for which torchvision's
-operators are declared first.
+Groups share only the inputs and may run in parallel; in a group the lines run in order, in one
+folder. `!python`, `!break` and `!review` are not commands: a script, a half-finished run, a review
+with the answers of its reviewers; `!vision` declares torchvision's operators before its command.
 """
 
 # ruff: noqa: E501 - a command is a line
@@ -28,7 +27,7 @@ NAMES = {
     "davis": "--data \"davis(root='davis', labels='davis/labels.csv', anchors=2, k=2)\"",
     "q": "--quiet",
 }
-"""What stands for what in a line."""
+"""Placeholders in the lines."""
 
 GROUPS = {
     "basics": """
@@ -214,7 +213,7 @@ READING = {
         report api0 api1 --out read.json
     """,
 }
-"""What reads the runs that an earlier commit wrote, in their folders."""
+"""The commands that read the runs of an earlier commit, in their folders."""
 
 SAME = (
     ("classify/runs/one", "classify/runs/two"),
@@ -224,4 +223,4 @@ SAME = (
     ("sweep/runs/same", "sweep/runs/sweep"),
     ("detect/runs/same", "detect/runs/squares"),
 )
-"""Pairs of runs whose sealed predictions have to be equal: one worker or two, cached, resumed."""
+"""Pairs of runs with equal sealed predictions: one worker or two, cached, resumed."""

@@ -1,7 +1,7 @@
 """The inputs of `golden_runs.py`: footage, coloured squares, small models, and a script.
 
-Nothing here imports steadyeye: the same file serves commits whose modules lie elsewhere. A copy of
-it lies among the inputs, so that commands can name its detector: `golden_inputs:find_squares`.
+It does not import steadyeye, so that the same file serves commits with other modules. A copy of it
+is among the inputs, so that commands can name its detector: `golden_inputs:find_squares`.
 """
 
 import importlib.util
@@ -116,10 +116,10 @@ def read_frames(video: Path) -> list[np.ndarray]:
 
 
 def find_squares(images):  # noqa: ANN001, ANN201 - a user's function
-    """Boxes, scores and labels of the squares of each image; it can be fooled.
+    """Boxes, scores and labels of the squares of each image; it makes systematic mistakes.
 
-    A red square is certain (0.9, else 0.4) where its rows darken downwards, a green one where the
-    image is dark.
+    A red square has a high score (0.9, otherwise 0.4) if its rows darken downwards, a green one if
+    the image is dark.
     """
     return [find_in_image(image) for image in images]
 
@@ -153,7 +153,7 @@ def write_squares(root: Path, images: int) -> None:
     (root / "classes.json").write_text(json.dumps(list(COLOURS)))
     entries, annotations = [], []
     for number in range(images):
-        # no two alike, or training refuses them on either side of a split
+        # all different, because training refuses near duplicates on both sides of a split
         blocks = np.random.default_rng(number).integers(0, 55, (8, 8, 3), dtype=np.uint8)
         image = cv2.resize(blocks, (SIDE, SIDE), interpolation=cv2.INTER_NEAREST)
         boxes = [(4 + number, 4, 24 + number, 24), (36, 6, 56, 26), (10, 40, 26, 56)]
@@ -229,16 +229,16 @@ def write_network(folder: Path) -> None:
 
 
 def declare_operators() -> None:
-    """Lets a torchvision that was built for another torch be imported; transformers imports it.
+    """Lets a torchvision built for another torch be imported, because transformers imports it.
 
-    PyPI's is a CUDA build, which looks for its operators while it is imported. None is called here.
+    PyPI's is a CUDA build, which looks for its operators at import. None of them is called.
     """
     import torch
 
     try:
         import torchvision  # noqa: F401
     except RuntimeError:
-        # kept in a global: the operators go when the library object does
+        # global, because the operators are removed with the library object
         global LIBRARY  # noqa: PLW0603
         LIBRARY = torch.library.Library("torchvision", "DEF")
         for operator in ("nms", "qnms"):

@@ -1,8 +1,8 @@
-"""Commands as forks of a process that has the imports behind it; see `golden_runs.py`.
+"""Commands as forks of a process with the imports done; see `golden_runs.py`.
 
-A command that imports torch, scipy and pandas spends seconds before it does anything. The packages
-of others are imported once, and nothing of ours; each command is then a fork with its own folder,
-environment, output and exit code. Whoever forks must have no threads: groups are processes.
+A command that imports torch, scipy and pandas takes seconds to start. Third-party packages are
+imported once, and none of ours; each command is then a fork with its own folder, environment,
+output and exit code. The parent must have no threads: groups are processes.
 """
 
 import gc
@@ -18,7 +18,7 @@ from importlib import import_module
 from pathlib import Path
 
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
-"""Settings that the packages read while they are imported."""
+"""Settings that the packages read at import."""
 PACKAGES = (
     "av",
     "cv2",
@@ -45,18 +45,18 @@ def import_packages() -> None:
     """Imports what most commands import, with one thread each."""
     os.environ.update(ONE_THREAD)
     for name in PACKAGES:
-        # a command that needs one which is not there says so itself
+        # a command that needs a missing package reports it
         with suppress(ImportError):
             import_module(name)
-    # or the first collection of a command would copy all that was imported
+    # otherwise the first collection of a command would copy all imported objects
     gc.collect()
     gc.freeze()
 
 
 def fork(work: Callable[[], None]) -> int:
-    """The number of a process that does `work` and ends: 0, or 1 with a traceback."""
+    """Starts a process that does `work` and ends with 0, or 1 and a traceback; its number."""
     with warnings.catch_warnings():
-        # the threads of BLAS, which looks after its own at a fork
+        # BLAS handles its threads at a fork
         warnings.simplefilter("ignore", DeprecationWarning)
         pid = os.fork()
     if pid:
@@ -81,16 +81,16 @@ def fork(work: Callable[[], None]) -> int:
 
 
 def wait(pid: int) -> int:
-    """The exit code of a process, once it is over; of one that a signal ended, minus the signal."""
+    """The exit code of a process after its end; minus the signal if a signal ended it."""
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def begin(
     folder: Path, words: Sequence[str], environment: Mapping[str, str], files: tuple[Path, Path]
 ) -> int:
-    """The number of a process that runs `python WORDS` in `folder`.
+    """Starts a process that runs `python WORDS` in `folder`; returns its number.
 
-    `words`: as Python takes them, `-m module …` or `script.py …`. `files`: of stdout and stderr.
+    `words`: as for Python, `-m module …` or `script.py …`. `files`: of stdout and stderr.
     """
 
     def work() -> None:
@@ -103,7 +103,7 @@ def begin(
         os.environ.clear()
         os.environ.update(environment)
         os.chdir(folder)
-        # as Python has it: the folder of the script or the current one, then the path
+        # as in Python: the folder of the script or the current one, then the path
         sys.path[0] = str(folder)
         sys.path[1:1] = environment["PYTHONPATH"].split(os.pathsep)
         if words[0] == "-m":

@@ -17,17 +17,17 @@ from typing import Any
 from golden_process import begin, wait
 
 PATIENCE = 600
-"""Seconds that a server has to begin."""
+"""Seconds in which a server must start."""
 STAGES = ("anchors", "pairs", "joint", "classification", "boxes", "box_check")
 PAGES = ("index.json", "dashboard.json", "", "dashboard")
-"""What is kept of the site, as the admin sees it at the end."""
+"""The pages of the site that are stored, for the admin at the end."""
 SECRETS = re.compile(r"\b[0-9a-f]{64}(?!\.jpg)\b|\b[0-9a-f]{32}\b")
 
 
 def review_set(folder: Path, words: Sequence[str], environment: Mapping[str, str]) -> bytes:
-    """Serves `words[1]` with the options after it, and answers all that the reviewers are asked.
+    """Serves `words[1]` with the options after it, and answers all items of the reviewers.
 
-    Returns what the server printed, then the JSON and the pages of the admin.
+    Returns the output of the server, then the JSON and the pages of the admin.
     """
     port = find_port()
     log = folder / "server.log"
@@ -37,7 +37,7 @@ def review_set(folder: Path, words: Sequence[str], environment: Mapping[str, str
     try:
         links = wait_for_links(log)
         reviewers = [Reviewer(name, link) for name, link in links.items() if name != "admin"]
-        # twice: what one answers opens stages for those before
+        # twice, because answers of one open stages for earlier ones
         for reviewer in (*reviewers, *reviewers):
             reviewer.answer_all()
         pages = [Reviewer("admin", links["admin"]).read(page) for page in PAGES]
@@ -51,7 +51,7 @@ def review_set(folder: Path, words: Sequence[str], environment: Mapping[str, str
 
 
 def find_port() -> int:
-    """A port of this machine that nothing listens on."""
+    """A free port of this machine."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -91,7 +91,7 @@ class Reviewer:
             return str(answer.read().decode())
 
     def answer_all(self) -> None:
-        """Answers every stage until nothing is asked; takes the second decision back once."""
+        """Answers every stage until no item is left; withdraws the second decision once."""
         for stage in STAGES:
             while waiting := self.ask(stage):
                 decided = self.decide(stage, waiting[0])
@@ -99,7 +99,7 @@ class Reviewer:
                     self.send(f"decisions/{decided['decision']}/undo", {"key": self.make_key()})
 
     def ask(self, stage: str) -> list[Any]:
-        """The items that are shown next in a stage; none in one that the review does not have."""
+        """The next items of a stage; none if the review does not have it."""
         try:
             return list(json.loads(self.read(f"stages/{stage}.json"))["next"])
         except urllib.error.HTTPError as error:
@@ -124,7 +124,7 @@ class Reviewer:
         return f"{self.token[:8]}-{self.count:08d}"
 
     def send(self, path: str, content: Mapping[str, Any]) -> Any:
-        """What the server says to a change."""
+        """The server's reply to a change."""
         request = urllib.request.Request(  # noqa: S310
             f"{self.site}/{path}",
             json.dumps(content).encode(),

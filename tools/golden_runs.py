@@ -1,23 +1,23 @@
-"""Runs every command of two commits on small inputs, and compares all that they write.
+"""Runs every command of two commits on small inputs, and compares all their outputs.
 
 ::
 
     python tools/golden_runs.py --out /tmp/golden main my-branch          # commits or branches
-    python tools/golden_runs.py --out /tmp/golden main path/to/checkout   # or a folder, as it is
-    python tools/golden_runs.py --out /tmp/golden main main               # what varies by itself
+    python tools/golden_runs.py --out /tmp/golden main path/to/checkout   # or a folder, unchanged
+    python tools/golden_runs.py --out /tmp/golden main main               # random differences
     python tools/golden_runs.py --out /tmp/golden --read main my-branch   # old runs, newer code
 
-Compared are all files, byte by byte: predictions and their seals, CSV, JSON, HTML, pictures, and
-what each command prints on stdout and stderr with its exit code (`NN-command.txt`). Only what no
-two runs of one commit share is masked: times, private links, free ports (`MASKS`). Code lies in
-`OUT/code` and runs in `OUT/work`, so that recorded paths are equal, with no git around it and one
-version number, so that records and their checksums are equal too. Outputs move to `OUT/<commit>`
-and are used again by the next comparison; a folder is always run anew.
+All files are compared, byte by byte: predictions and their seals, CSV, JSON, HTML, pictures, and
+the stdout, stderr and exit code of each command (`NN-command.txt`). Only parts that differ between
+two runs of one commit are masked: times, private links, free ports (`MASKS`). Code is in `OUT/code`
+and runs are in `OUT/work`, so that recorded paths are equal, without git and with one version
+number, so that records and their checksums are equal too. Outputs move to `OUT/<commit>` and are
+reused by the next comparison; a folder is always run again.
 
-`--read` copies the runs that the first commit wrote and lets both commits read them: report,
-measure, compare, gate, resume a finished and a half-finished run, export a review, load a trained
-model. Prints the files that differ, with the first difference of a text; the exit status is 1 if
-there are any. Data: the packaged video, and `$STEADYEYE_TEST_DATA` where it is there.
+`--read` copies the runs of the first commit and lets both commits read them: report, measure,
+compare, gate, resume a finished and a half-finished run, export a review, load a trained model.
+Prints the files that differ, with the first difference of a text; the exit status is 1 if there are
+any. Data: the packaged video, and `$STEADYEYE_TEST_DATA` if it exists.
 """
 
 import argparse
@@ -46,7 +46,7 @@ from golden_review import review_set
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("STEADYEYE_TEST_DATA", ROOT.parent / "shared" / "data"))
 REAL = ("{yolox}", "{coco}", "{davis}", "val2014")
-"""What is in commands that need real data."""
+"""Placeholders of commands that need real data."""
 
 TIME = rb"\d[\d,]*(\.\d+)?"
 MASKS = (
@@ -56,32 +56,32 @@ MASKS = (
     (re.compile(rb"<time>[\d:]+</time>"), b"<time>TIME</time>"),
     (re.compile(TIME + rb" (ms|s|min|h)\b"), b"TIME"),
     (re.compile(rb'"(time|seconds|date|measured_at)": ?' + TIME), rb'"\1": TIME'),
-    # which of two threads asks the cache first is chance
+    # which of two threads reads the cache first is random
     (re.compile(rb'"hits": \d+'), b'"hits": N'),
     (re.compile(rb'"stages": \{"[^{}]*\}'), b'"stages": TIMES'),
     (re.compile(TIME + rb" (images|frames|samples)/s"), b"RATE"),
 )
-"""(pattern, what stands for it) in texts."""
+"""(pattern, replacement) in texts."""
 SKIPPED = re.compile(r"\.lock$|\.key$|\.sqlite|\.contents$")
-"""Files that are no output, are random, or hold what the disk says of inputs, times among it."""
+"""Files that are no output, are random, or contain metadata of inputs, such as times."""
 TEXT = {".json", ".jsonl", ".csv", ".html", ".md", ".txt", ".seal", ".toml", ".xml"}
 METADATA = "Metadata-Version: 2.1\nName: steadyeye\nVersion: 0.0.0\n"
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where things lie: `out`, the folder given with `--out`."""
+    """The folders: `out` is that of `--out`."""
 
     out: Path
 
     @property
     def code(self) -> Path:
-        """The commit that runs: `src/`."""
+        """The source code of the commit, `src/`."""
         return self.out / "code"
 
     @property
     def work(self) -> Path:
-        """What it writes, a folder a group of commands."""
+        """Its outputs, one folder per group of commands."""
         return self.out / "work"
 
     @property
@@ -106,7 +106,7 @@ class Place:
 
 
 def main() -> int:
-    """Runs the commits and compares them; 1 where an output differs."""
+    """Runs the commits and compares them; 1 if an output differs."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--out", type=Path, required=True, help="a folder outside the repository")
     parser.add_argument("--groups", default=",".join(GROUPS), help="of commands; default: all")
@@ -124,11 +124,11 @@ def main() -> int:
     if not place.inputs.exists():
         import_packages()
         data = DATA if DATA.is_dir() else None
-        # in a process of its own, since whoever forks must have no threads
+        # in a separate process, because the parent of forks must have no threads
         if wait(fork(partial(write_inputs, place.inputs, data, ROOT / "examples" / "bikes.json"))):
             sys.exit(f"the inputs could not be written to {place.inputs}")
     names = [name_version(version) for version in (arguments.before, arguments.after)]
-    # a branch may move on while the first one runs
+    # a branch may change while the first one runs
     if not Path(arguments.before).is_dir():
         arguments.before = names[0]
     if not Path(arguments.after).is_dir():
@@ -167,7 +167,7 @@ def make(
     folder: Path,
     old: Path | None = None,
 ) -> None:
-    """Runs the groups asked for that `folder` does not have yet; `old`: the runs to be read."""
+    """Runs the requested groups that `folder` lacks; `old`: the runs to read."""
     if arguments.again or Path(version).is_dir():
         shutil.rmtree(folder, ignore_errors=True)
     missing = [group for group in arguments.groups if not (folder / group).exists()]
@@ -177,7 +177,7 @@ def make(
         shutil.rmtree(stale, ignore_errors=True)
     unpack(version, place.code)
     if old:
-        # symlinks to the inputs go along as they are
+        # symlinks to the inputs are copied as links
         shutil.copytree(old, place.work, symlinks=True)
     began = time.monotonic()
     run_groups(place, missing, arguments.lanes, old is not None)
@@ -188,7 +188,7 @@ def make(
 
 
 def unpack(version: str, code: Path) -> None:
-    """Writes the sources of a commit or of a checkout, with a version of their own."""
+    """Writes the sources of a commit or checkout, with a fixed version."""
     code.mkdir(parents=True)
     if Path(version).is_dir():
         shutil.copytree(
@@ -202,7 +202,7 @@ def unpack(version: str, code: Path) -> None:
     about = code / "src" / "steadyeye-0.0.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text(METADATA)
-    # as the build of a wheel does: bundling the chart script takes a second a report
+    # as the build of a wheel does: bundling the chart script takes a second per report
     for file in (code / "src").rglob("vega.py"):
         module = runpy.run_path(str(file))
         if not module["FILE"].exists():
@@ -210,7 +210,7 @@ def unpack(version: str, code: Path) -> None:
 
 
 def run_groups(place: Place, groups: Sequence[str], lanes: int, reading: bool) -> None:
-    """Runs groups, so many at a time, each in a process of its own."""
+    """Runs groups in parallel, each in its own process."""
     import_packages()
     running: set[int] = set()
     for group in groups:
@@ -222,7 +222,7 @@ def run_groups(place: Place, groups: Sequence[str], lanes: int, reading: bool) -
 
 
 def wait_for_any() -> int:
-    """The number of a process that is over; one that failed ends the comparison."""
+    """The number of a finished process; one that failed ends the comparison."""
     pid, status = os.wait()
     if status:
         sys.exit("a group of commands could not be run")
@@ -230,7 +230,7 @@ def wait_for_any() -> int:
 
 
 def run_group(place: Place, group: str, reading: bool) -> None:
-    """Runs the commands of a group, or those that read what it wrote, in its own folder."""
+    """Runs the commands of a group, or those that read its runs, in its own folder."""
     folder = place.work / group
     folder.mkdir(parents=True, exist_ok=True)
     for entry in place.inputs.iterdir():
@@ -247,7 +247,7 @@ def run_group(place: Place, group: str, reading: bool) -> None:
 
 
 def run_command(folder: Path, words: Sequence[str], environment: Mapping[str, str]) -> bytes:
-    """What `steadyeye WORDS` prints, and its exit code."""
+    """The output of `steadyeye WORDS`, and its exit code."""
     return run_python(folder, ["", "-m", "steadyeye", *words], environment)
 
 
@@ -257,7 +257,7 @@ def run_vision(folder: Path, words: Sequence[str], environment: Mapping[str, str
 
 
 def run_python(folder: Path, words: Sequence[str], environment: Mapping[str, str]) -> bytes:
-    """What `python WORDS[1:]` prints, and its exit code."""
+    """The output of `python WORDS[1:]`, and its exit code."""
     files = (folder / "stdout.log", folder / "stderr.log")
     code = wait(begin(folder, words[1:], environment, files))
     printed = b"--\n".join(file.read_bytes() for file in files)
@@ -267,7 +267,7 @@ def run_python(folder: Path, words: Sequence[str], environment: Mapping[str, str
 
 
 def break_run(folder: Path, words: Sequence[str], environment: Mapping[str, str]) -> bytes:
-    """Leaves a run as a killed process would: without the last shard of each cell."""
+    """Leaves a run as after a killed process: without the last shard of each cell."""
     removed = []
     for seal in sorted((folder / words[1]).rglob("seal.json")):
         last = max(seal.parent.glob("*.arrow"))
@@ -283,11 +283,11 @@ RUNNERS: Mapping[str, Callable[[Path, Sequence[str], Mapping[str, str]], bytes]]
     "!break": break_run,
     "!review": review_set,
 }
-"""First word of a line → what runs it, if not `steadyeye`."""
+"""First word of a line → its function, if it is no command of steadyeye."""
 
 
 def compare(folders: Sequence[Path], group: str) -> Iterator[str]:
-    """A line for each file of a group that differs, or is in one of two folders only."""
+    """A line for each file of a group that differs or is in one of the folders only."""
     before, after = (folder / group for folder in folders)
     old, new = list_files(before), list_files(after)
     for name in sorted(old | new):
@@ -303,9 +303,9 @@ def compare(folders: Sequence[Path], group: str) -> Iterator[str]:
 
 
 def find_unequal(folder: Path) -> Iterator[str]:
-    """A line for each pair of runs in one folder whose predictions have to be equal and are not."""
+    """A line for each pair of runs in a folder whose predictions differ but should be equal."""
     for pair in SAME:
-        # what `measure` adds to one of them lies beside the cells
+        # results of `measure` for one of them are beside the cells
         cells = [folder / name / "cells" for name in pair]
         first, second = ({file.relative_to(c): file for file in c.rglob("*.arrow")} for c in cells)
         if sorted(first) != sorted(second):
@@ -330,7 +330,7 @@ def is_text(name: str) -> bool:
 
 
 def read_masked(path: Path) -> bytes:
-    """What a file holds; in a text, what no two runs share is masked."""
+    """The content of a file; in a text, parts that differ between runs are masked."""
     content = path.read_bytes()
     if is_text(path.name):
         for pattern, mask in MASKS:

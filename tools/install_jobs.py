@@ -19,12 +19,12 @@ NETWORK = (
 
 
 class JobError(Exception):
-    """A command that did not end as it should; its text is what it printed."""
+    """A command with an unexpected exit code; its text is the output."""
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """What all checks share.
+    """The shared inputs of all checks.
 
     `wheel`: this checkout's. `video`: the packaged video. `lite0`: EfficientNet-Lite0 as an ONNX
     file. `demo`: the Python of the environment in which `make demo` ran.
@@ -49,14 +49,14 @@ class Environment:
     variables: Mapping[str, str]
 
     def steadyeye(self, *arguments: str, report: str = "") -> str:
-        """What the command prints. Raises `JobError` unless it ends with 0 and writes `report`."""
+        """Its output. Raises `JobError` unless it ends with 0 and writes `report`."""
         printed = self.run(self.python.parent / "steadyeye", *arguments)
         if report and not (self.work / report).is_file():
             raise JobError(f"{' '.join(arguments)}: no {report}")
         return printed
 
     def run(self, *command: object, **environment: str) -> str:
-        """What a command prints, in `work`. Raises `JobError` unless it ends with 0."""
+        """The output of a command in `work`. Raises `JobError` unless it ends with 0."""
         more = {**self.variables, **environment}
         return execute([str(part) for part in command], self.work, more)
 
@@ -73,7 +73,7 @@ class Environment:
 
 
 def execute(command: list[str], folder: Path, more: Mapping[str, str] | None = None) -> str:
-    """What a command prints, run in `folder`. Raises `JobError` unless it ends with 0."""
+    """The output of a command in `folder`. Raises `JobError` unless it ends with 0."""
     inherited = {
         k: v for k, v in os.environ.items() if not k.startswith(("PYTHONPATH", "VIRTUAL_ENV"))
     }
@@ -87,7 +87,7 @@ def execute(command: list[str], folder: Path, more: Mapping[str, str] | None = N
 
 
 def do_core(at: Environment) -> None:
-    """The three main jobs of a classifier, and what is read from their runs, without any extra."""
+    """The three main jobs of a classifier, and the readers of their runs, without any extra."""
     at.steadyeye(
         "run", "--model", at.model, "--data", at.clip, "--out", "a", report="a/report.html"
     )
@@ -188,7 +188,7 @@ def do_openvino(at: Environment) -> None:
 
 
 def do_litert(at: Environment) -> None:
-    """The backend imports, and a file that is none is refused in one line: no .tflite is here."""
+    """The backend imports, and an invalid file is refused in one line: there is no .tflite file."""
     (at.work / "broken.tflite").write_bytes(b"no network")
     at.run(at.python, "-c", REFUSE_TFLITE)
 
@@ -215,7 +215,7 @@ def do_ray(at: Environment) -> None:
 
 
 def do_train(at: Environment) -> None:
-    """A few steps of training, and the run of what came of them."""
+    """A few steps of training, and a run of the trained model."""
     (at.work / "ten.txt").write_text("\n".join(f"class {i}" for i in range(10)))
     split = ("--holdout", "0.25", "--by", "time", "--gap", "5", "--iterations", "4", "--batch", "4")
     at.steadyeye(
@@ -282,7 +282,7 @@ finally:
 
 
 def do_stores(module: str) -> Callable[[Environment], None]:
-    """The job of a store: its package connects; where nothing answers, that is one line."""
+    """The job of a store: its package connects; without an answer there is one line."""
 
     def do(at: Environment) -> None:
         at.run(

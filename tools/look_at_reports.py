@@ -1,15 +1,15 @@
-"""Makes a small real report of every kind, and looks at each as its readers do.
+"""Makes a small real report of every kind, and checks each in a browser.
 
 ::
 
-    python tools/look_at_reports.py --out /tmp/looks              # make what is missing, then look
+    python tools/look_at_reports.py --out /tmp/looks              # make missing ones, then check
     python tools/look_at_reports.py --out /tmp/looks demo mine    # some of them
     python tools/look_at_reports.py --out /tmp/looks --only-look
 
-Each page is opened at 390 and 1280 pixels, light and dark, with all that is folded unfolded, and
-printed. Screenshots and PDFs go to `OUT/shots`; everything that is cut, empty, asked of a network
-or refused by axe-core is printed, and the exit status is 1 if there is any. `--data`: the folder of
-real frames and videos; reports that need it are left out, with a line, where it is absent.
+Each page is opened at 390 and 1280 pixels, light and dark, with everything unfolded, and printed.
+Screenshots and PDFs go to `OUT/shots`. Every cut or empty part, network request or violation of
+axe-core is printed, and the exit status is 1 if there is any. `--data`: the folder of real frames
+and videos; without it, reports that need it are left out, with a line.
 """
 
 import argparse
@@ -42,18 +42,18 @@ DAVIS = {
 
 
 GOAT = {**DAVIS, "goat": "goat"}
-"""With an object of a class that COCO does not have, which small detectors take for others."""
+"""With an object of a class that COCO does not have, which small detectors misclassify."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where reports are made (`out`), and the folder of real data."""
+    """The folder of the reports (`out`), and that of real data."""
 
     out: Path
     data: Path
 
     def steadyeye(self, *words: object) -> None:
-        """Runs a command; raises `AssertionError` with what it said where it fails."""
+        """Runs a command; raises `AssertionError` with its output if it fails."""
         path = os.pathsep.join(
             [str(ROOT / "tests"), str(ROOT / "tests" / "fixtures"), str(ROOT / "src")]
         )
@@ -93,7 +93,7 @@ class Place:
 
 
 def make_demo(at: Place) -> Iterator[str]:
-    """Three classifiers on pm-sets, with what changed when they broke; and their comparison."""
+    """Three classifiers on pm-sets, with the changes at breaks; and their comparison."""
     at.steadyeye("run", *LITE, "--data", CLIP, "--out", "demo", "--quiet")
     at.steadyeye("measure", "demo", "--quiet")
     yield "demo/report.html"
@@ -223,7 +223,7 @@ def make_explain(at: Place) -> Iterator[str]:
 
 
 def make_tune(at: Place) -> Iterator[str]:
-    """A classifier trained further, with its curves, and beside what it was before."""
+    """A fine-tuned classifier, with its curves, and beside its base model."""
     data = f"video(path='{BIKES}', anchors=40, k=0, labels='{LABELS}')"
     split = ("--holdout", "0.3", "--by", "time", "--gap", "5", "--iterations", "8", "--batch", "8")
     then = ("--then", CLIP)
@@ -251,7 +251,7 @@ PACKAGED = ("demo", "board", "one", "free", "degrade", "toys", "tune")
 
 
 def main() -> int:
-    """Makes the reports and looks at them; how many faults there are."""
+    """Makes and checks the reports; the number of faults."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--out", type=Path, required=True, help="a folder outside the repository")
     parser.add_argument("--data", type=Path, default=DATA, help="the folder of real data")
@@ -273,7 +273,7 @@ def main() -> int:
 
 
 def look_at(out: Path, pages: list[str]) -> int:
-    """Takes the pictures of pages and prints what is wrong with them; 1 if anything is."""
+    """Takes the pictures of pages and prints their faults; 1 if there are any."""
     from playwright.sync_api import sync_playwright
 
     shots = out / "shots"
@@ -293,14 +293,14 @@ def look_at(out: Path, pages: list[str]) -> int:
 
 
 ORDER = tuple(page_checks.LOOKS[i] for i in (0, 1, 3, 2))
-"""Each width and each theme is once what the page is loaded in, and each theme once changed to."""
+"""Each width and each theme is once the initial one, and each theme once changed to."""
 
 
 def look_at_page(browser, page: Path, stem: Path | None = None) -> dict[str, list[str]]:  # noqa: ANN001
-    """What is wrong with a page → in which looks.
+    """The faults of a page → the looks with them.
 
-    `stem`: where its screenshots go, and in light its PDF; none if left out, as a browser may take
-    minutes for a picture of the whole page while other processes have the processors.
+    `stem`: the path of its screenshots, and in light of its PDF; none if left out, because a
+    picture of the whole page may take minutes on a busy machine.
     """
     opened_page = page_checks.open_page(browser, page.as_uri(), ORDER[0], offline=True)
     tab = opened_page.page

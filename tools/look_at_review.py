@@ -1,15 +1,15 @@
-"""Makes a review of frames and one of boxes, decides some of it, and looks at every page.
+"""Makes a review of frames and one of boxes, decides some items, and checks every page.
 
 ::
 
     python tools/look_at_review.py --out /tmp/review              # two sets, two servers, all pages
     python tools/look_at_review.py --out /tmp/review --pictures   # and the pictures of docs/images
 
-Each page is opened in five windows, from a desktop's to a small phone's, and dark in two of them,
-as a reviewer or the admin meets it. Screenshots go to `OUT/shots`; everything that is cut, empty,
-asked of another address or refused by axe-core is printed, and the exit status is 1 if there is
-any. The frames are those of the packaged video; `--data`: the folder of real data, of which the
-frames of DAVIS and the mistakes of a detector on COCO are reviewed instead.
+Each page is opened in five windows, from a desktop's to a small phone's, two of them dark, as a
+reviewer or the admin. Screenshots go to `OUT/shots`. Every cut or empty part, request to another
+address or violation of axe-core is printed, and the exit status is 1 if there is any. The frames
+are those of the packaged video; `--data`: the folder of real data, of which the frames of DAVIS and
+the mistakes of a detector on COCO are reviewed instead.
 """
 
 import argparse
@@ -50,7 +50,7 @@ BOXES = (
 
 @dataclass(frozen=True)
 class Served:
-    """A review that runs. `links`: name → private link, the admin's among them."""
+    """A running review. `links`: name → private link, the admin's included."""
 
     base: str
     links: Mapping[str, str]
@@ -84,7 +84,7 @@ def serve(root: Path) -> Iterator[Served]:
 
 
 def wait_for_answer(process: subprocess.Popen[str], port: int) -> None:
-    """Waits until a server takes connections; raises `RuntimeError` where it ended."""
+    """Waits until a server accepts connections; raises `RuntimeError` if it ended."""
     while process.poll() is None:
         with socket.socket() as client:
             if client.connect_ex(("127.0.0.1", port)) == 0:
@@ -94,7 +94,7 @@ def wait_for_answer(process: subprocess.Popen[str], port: int) -> None:
 
 
 def make_frames(at: Place) -> Path:
-    """A set of frames to review: the packaged video, or DAVIS where there is data."""
+    """A set of frames to review: the packaged video, or DAVIS with `--data`."""
     out = at.out / "set"
     if not out.exists():
         if at.data.is_dir():
@@ -106,7 +106,7 @@ def make_frames(at: Place) -> Path:
 
 
 def make_boxes(at: Place) -> Path:
-    """A set of boxes to review: drawn on the packaged video, or mined where there is data."""
+    """A set of boxes to review: drawn on the packaged video, or mined with `--data`."""
     out = at.out / "boxes"
     if not out.exists() and at.data.is_dir():
         how = ("--data", at.coco, "--score", "0.5")
@@ -140,7 +140,7 @@ def write_pictures(folder: Path) -> Path:
 
 
 def set_votes(root: Path, votes: Mapping[str, int]) -> Path:
-    """Writes into a set how many votes its stages need."""
+    """Writes the number of votes of each stage into a set."""
     manifest = json.loads((root / "set.json").read_text())
     (root / "set.json").write_text(json.dumps({**manifest, "review": {"stages": votes}}))
     return root
@@ -148,7 +148,7 @@ def set_votes(root: Path, votes: Mapping[str, int]) -> Path:
 
 @dataclass(frozen=True)
 class Visit:
-    """A page as somebody meets it. `who`: "" for nobody. `keys`: pressed once it is there."""
+    """A visit of a page. `who`: "" for nobody. `keys`: pressed after it is loaded."""
 
     name: str
     who: str
@@ -203,14 +203,14 @@ PLAYED = {
         ("Bob", "classification", ("1", "a"), 40),
         ("Ann", "boxes", ("s",), 1),
     ),
-    # all objects, and no boxes: those are for the picture
+    # all objects, and no boxes, which are for the picture
     "pictured": (("Bob", "classification", ("1", "a"), 40),),
 }
-"""Set → who decides what in which stage, by keys, and how many times at most."""
+"""Set → who decides which items in which stage, by keys, and how many times at most."""
 
 
 def decide(browser: Any, served: Served, name: str) -> None:
-    """Decides a part of a set as `PLAYED` says, and pauses one of the people."""
+    """Decides a part of a set as in `PLAYED`, and pauses one of the reviewers."""
     pages = {who: browser.new_page() for who in (*PEOPLE, "admin")}
     for who, page in pages.items():
         page_checks.open_link(page, served.links[who])
@@ -234,9 +234,9 @@ def decide(browser: Any, served: Served, name: str) -> None:
 
 
 def visit(browser: Any, served: Served, target: Visit, **window: Any) -> page_checks.Opened:
-    """A page as `one` says, with what it asked for; close its `page.context` at the end."""
+    """A page as in `target`, with its requests; close its `page.context` at the end."""
     look = window.pop("look")
-    # a link goes on to the overview by itself, and pages are looked at that stay
+    # a link redirects to the overview, and the check needs pages that stay
     entrance = "/static/review.css" if target.who else target.path
     entrance_page = page_checks.open_page(browser, served.base + entrance, look, **window)
     page = entrance_page.page
@@ -266,7 +266,7 @@ WINDOWS = (
 
 
 def look_at_all(browser: Any, served: Served, visits: tuple[Visit, ...], shots: Path) -> int:
-    """Takes the pictures of pages and prints what is wrong with them; how many faults."""
+    """Takes the pictures of pages and prints their faults; the number of faults."""
     total = 0
     for target in visits:
         where: dict[str, list[str]] = {}
@@ -314,7 +314,7 @@ def take_pictures(browser: Any, served: Served, boxes: bool) -> None:
 
 
 def main() -> int:
-    """Makes the sets and looks at their pages; 1 if there is any fault."""
+    """Makes the sets and checks their pages; 1 if there is any fault."""
     from playwright.sync_api import sync_playwright
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])

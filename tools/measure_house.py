@@ -1,15 +1,15 @@
-"""Prints what the source tree looks like as a whole: sizes, arrows between packages, loops, names.
+"""Prints figures of the source tree: sizes, imports between packages, loops, names.
 
 ::
 
     python tools/measure_house.py                 # of this checkout
     python tools/measure_house.py other/checkout  # of another
 
-Read from the files alone, so that trees before and after a move are measured alike. An arrow is an
-ordered pair of packages of which one imports the other somewhere (the root, which passes on public
-names, is left out); a loop is a set of packages, files, or files and folders side by side that
-import one another in a circle. Imports inside functions count as arrows; loops between files are
-given without them, too.
+It reads only the files, so that trees before and after a move are measured alike. An arrow is an
+ordered pair of packages of which one imports the other somewhere (except the root, which re-exports
+public names); a loop is a set of packages, files, or files and folders of one folder that import
+one another in a circle. Imports inside functions count as arrows; loops between files are printed
+without them, too.
 """
 
 import argparse
@@ -33,9 +33,9 @@ PARTICIPLES = re.compile(
     r"seen|sent|shaken|shown|shut|sought|spent|spoken|stood|struck|sung|sunk|swept|"
     r"taken|taught|thrown|told|torn|understood|won|worn|woven|written"
 )
-"""Regular ones, and irregular ones that are not verbs or nouns as well."""
+"""Regular participles, and irregular ones that are not also verbs or nouns."""
 NOT = {"embed", "exceed", "feed", "need", "proceed", "seed", "shed", "speed"}
-"""Words in `ed` that are none."""
+"""Words in `ed` that are no participles."""
 
 Graph = Mapping[str, set[str]]
 
@@ -77,7 +77,7 @@ def describe_sizes(source: Path, files: Sequence[Path]) -> Iterator[str]:
 def describe_imports(source: Path, files: Sequence[Path]) -> Iterator[str]:
     """Arrows between packages, and loops of packages, folders and files."""
     modules = {module_of(source, file): file for file in files}
-    # the root only passes on public names and the version
+    # the root only re-exports public names and the version
     modules.pop(NAME, None)
     everything = {name: find_imports(name, file, modules) for name, file in modules.items()}
     at_import = {name: find_imports(name, file, modules, False) for name, file in modules.items()}
@@ -126,7 +126,7 @@ def describe_names(source: Path, files: Sequence[Path]) -> Iterator[str]:
 
 
 def is_participle(name: str) -> bool:
-    """Whether a function is named by one participle, `_told` or `opened`, and nothing else."""
+    """Whether the name of a function is a single participle, such as `_told` or `opened`."""
     word = name.strip("_")
     return word not in NOT and bool(PARTICIPLES.fullmatch(word))
 
@@ -169,7 +169,7 @@ def group(graph: Graph, name_of: object) -> dict[str, set[str]]:
 
 
 def group_siblings(graph: Graph) -> dict[str, set[str]]:
-    """The graphs between what lies side by side in each folder, a folder taken as a whole."""
+    """The graphs between the files and folders of each folder, a folder taken as a whole."""
     siblings: dict[str, set[str]] = defaultdict(set)
     for module, targets in graph.items():
         for target in targets:
@@ -232,7 +232,7 @@ def read(file: Path) -> str:
 @cache
 def parse(file: Path) -> ast.Module:
     """The syntax tree of a file."""
-    # trees stay to the end: searches for garbage would go through all of them again and again
+    # trees live until the end: each garbage collection would visit all of them
     is_on = gc.isenabled()
     gc.disable()
     tree = ast.parse(read(file))

@@ -1,10 +1,10 @@
 """Runs the notebooks of `docs/notebooks` and shows them as pages of the site.
 
 A hook of MkDocs. Sources are notebooks in jupytext's Markdown, without outputs. Each is run in a
-folder of the inputs that the tutorials have; the notebook with its outputs lies beside its page, to
-be downloaded. A notebook whose first cell is tagged `data` is shown as it is written where the test
-data are absent, and so are all without the demo or where `STEADYEYE_NOTEBOOKS` is `off`. What was
-run is kept in `.cache/notebooks` until the notebook or the package changes. Two run at a time.
+folder with the tutorials' inputs; the notebook with its outputs can be downloaded from its page. A
+notebook whose first cell has the tag `data` is shown without outputs if the test data are missing,
+and so are all without the demo or if `STEADYEYE_NOTEBOOKS` is `off`. Results are cached in
+`.cache/notebooks` until the notebook or the package changes. Two run at a time.
 """
 
 import base64
@@ -35,10 +35,10 @@ KEPT = ROOT / ".cache" / "notebooks"
 DATA = Path(os.environ.get("STEADYEYE_TEST_DATA", ROOT.parent / "shared" / "data"))
 AT_A_TIME = 2
 PATIENCE = 900
-"""Seconds that a cell may take, or the start of a kernel."""
+"""The largest number of seconds of a cell, or of the start of a kernel."""
 ENTRY = "Notebooks"
-"""The entry of the navigation that the pages take the place of."""
-# beside tutorial_inputs.py, as a hook is not a module of a package
+"""The entry of the navigation that the pages replace."""
+# beside tutorial_inputs.py, because a hook is no module of a package
 sys.path.insert(0, str(ROOT / "tools"))
 COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|\x0f")
 log = logging.getLogger("mkdocs.hooks.notebooks")
@@ -85,7 +85,7 @@ def read_title(source: Path) -> str:
 
 
 def run_source(source: Path) -> Any:
-    """The notebook of a source, with its outputs; without them where it cannot be run."""
+    """The notebook of a source, with its outputs; without them if it cannot be run."""
     notebook = jupytext.read(source, fmt="md")
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     needs_data = any("data" in cell.metadata.get("tags", ()) for cell in code)
@@ -111,7 +111,7 @@ def has_demo() -> bool:
 
 
 def make_key(source: Path) -> str:
-    """What changes with the notebook and with the package."""
+    """A text that changes with the notebook and with the package."""
     digest = hashlib.sha256(source.read_bytes())
     for file in sorted((ROOT / "src").rglob("*.py")):
         digest.update(file.read_bytes())
@@ -129,8 +129,8 @@ def run_notebook(notebook: Any, folder: Path, name: str) -> None:
         "PYTHONPATH": str(ROOT / "src"),
         "IPYTHONDIR": str(folder / ".ipython"),
     }
-    # a socket of this machine's; over TCP a kernel warns that it is not encrypted
-    # absolute, as the kernel runs in another folder than its client
+    # a local socket; over TCP a kernel warns that it is not encrypted
+    # absolute, because the kernel runs in another folder than its client
     local = {"transport": "ipc", "ip": str(folder.resolve() / ".kernel")}
     config = Config({"KernelManager": local}) if os.name == "posix" else Config()
     where = {"metadata": {"path": str(folder)}}
@@ -179,9 +179,9 @@ def show(notebook: Any, stem: str) -> tuple[str, dict[str, bytes]]:
 
 
 def list_outputs(cell: Any) -> Iterator[tuple[str, str]]:
-    """Kind and content of what a cell printed and showed; what it said on stderr is left out."""
+    """Kind and content of a cell's outputs, without stderr."""
     streams = [output for output in cell.get("outputs", ()) if output.output_type == "stream"]
-    # what is printed comes in pieces, and in colours where it comes from a command
+    # output arrives in pieces, and with colours if it is that of a command
     printed = "".join(output.text for output in streams if output.name == "stdout")
     if printed.strip():
         yield "text/plain", COLOURS.sub("", printed).replace("\r\n", "\n").strip("\n")

@@ -1,6 +1,6 @@
-"""Gives the pages of the site what the theme leaves out for screen readers.
+"""Adds accessibility landmarks that the theme lacks to the pages of the site.
 
-A hook of MkDocs: the search dialog gets a name, and a cell that heads no column is a plain one.
+A hook of MkDocs: the search dialog gets a name, and an empty head of a column becomes a plain cell.
 """
 
 from typing import Any
@@ -9,7 +9,7 @@ SEARCH = '<div class="md-search" data-md-component="search" role="dialog"'
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """The content of a page, with plain cells where the head of a table is empty."""
+    """The content of a page, with plain cells in place of empty heads of tables."""
     return html.replace("<th></th>", "<td></td>")
 
 

@@ -4,8 +4,8 @@
 
     python tools/picture_of_boxes.py --models FOLDER     # with yolox_nano.onnx and FastestDet.onnx
 
-FastestDet on the packaged video, which has no true boxes: what YOLOX-nano is surest of stands in
-for them, so that the picture shows the page and not the quality of either detector.
+FastestDet on the packaged video, which has no true boxes: the confident detections of YOLOX-nano
+replace them, so that the picture shows the page and not the quality of either detector.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from build_gallery import CHROMIUM, HEIGHT, IMAGES, WIDTH, shrink  # noqa: E402
 from tutorial_inputs import find_video  # noqa: E402
 
 SURE = 0.5
-"""The score above which a detection of YOLOX-nano stands in for a true box."""
+"""The score above which a detection of YOLOX-nano counts as a true box."""
 
 SECTION = "Detection errors on anchors and worst frames"
 

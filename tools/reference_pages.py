@@ -1,6 +1,6 @@
-"""Writes the reference from the code: a new plugin or option is documented by being there.
+"""Writes the reference from the code, so that new plugins and options are documented.
 
-A hook of MkDocs. One page a module: of every folder of plugins and of the modules in `INTERFACE`;
+A hook of MkDocs. One page per module: of every folder of plugins and of the modules in `INTERFACE`;
 one page for the command line, from the command tree itself.
 """
 
@@ -98,7 +98,7 @@ INTERFACE: Mapping[str, tuple[str, ...]] = {
     "Training": ("training.augmentation",),
 }
 GENERATED = "Generated"
-"""The entry of the navigation that the pages take the place of."""
+"""The entry of the navigation that the pages replace."""
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -155,19 +155,19 @@ def write_pages() -> Iterator[tuple[str, str]]:
 
 
 def write_page(title: str, documented: str) -> str:
-    """The page of one object of the package, whose heading is that of the page."""
+    """The page of one object of the package, with the page's heading."""
     lines = ["---", f"title: {title}", "---", "", f"::: {documented}"]
     options = ["    options:", "      heading_level: 1", "      show_root_full_path: true"]
     return "\n".join([*lines, *options[: 2 + (title == documented)], ""])
 
 
 def name_module(module: str) -> str:
-    """The name that a module of the package is imported by."""
+    """The import name of a module of the package."""
     return f"steadyeye.{module}"
 
 
 def read_summary(module: Path) -> str:
-    """The first line of a module's docstring, fit for a cell of a table."""
+    """The first line of a module's docstring, as a cell of a table."""
     file = module / "__init__.py" if module.is_dir() else module.with_suffix(".py")
     opening = (ast.get_docstring(ast.parse(file.read_text())) or "").partition("\n\n")[0]
     return " ".join(opening.split()).replace("|", "\\|").removesuffix("::").strip()
@@ -201,7 +201,7 @@ def write_commands() -> str:
 
 
 def walk_commands(tree: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Every command below `tree` with the words that call it."""
+    """Every command below `tree` with its words."""
     for name, command in tree.commands.items():
         if hasattr(command, "commands"):
             yield from walk_commands(command, (*words, name))

@@ -6,9 +6,9 @@
     python tools/trace_road.py --out /tmp/roads image report          # some
     python tools/trace_road.py --out /tmp/roads --src other/src       # of another checkout
 
-A file is entered where a function of it is called, in any thread; imports and what runs during
-them do not count. A turn is a step from one file of ours to another, there or back: a call or a
-return after which the innermost function of ours in that thread stands in another file. Roads:
+A file is entered when one of its functions is called, in any thread; imports do not count. A turn
+is a step from one file of ours to another: a call or a return after which the innermost function of
+ours in that thread is in another file. Roads:
 
     run       `steadyeye run` on one image with a plain classifier, all of it
     image     of that run, from the record of what is evaluated (cell.json) to the sealed shard
@@ -18,7 +18,7 @@ return after which the innermost function of ours in that thread stands in anoth
     box       boxes of a finished run to pm-k mAP
 
 Only commands, the web pages of a review and `import steadyeye` are used, so the same file traces
-commits whose modules lie elsewhere. Each road is a process of its own.
+commits with other modules. Each road is a separate process.
 """
 
 import argparse
@@ -59,12 +59,12 @@ class Tracer:
         self.threads = threading.local()
 
     def install(self) -> None:
-        """Follows this thread and those that begin from now on."""
+        """Traces this thread and those that start later."""
         threading.setprofile(self.follow)
         sys.setprofile(self.follow)
 
     def follow(self, frame: FrameType, event: str, _: Any) -> None:
-        """Takes a call or a return, as `sys.setprofile` gives them."""
+        """Handles a call or a return, as given by `sys.setprofile`."""
         if event not in ("call", "return"):
             return
         code = frame.f_code
@@ -92,20 +92,20 @@ class Tracer:
     def find_kind(self, code: CodeType) -> str:
         """`function` of ours, `import` for the body of a module or class of ours, else empty."""
         name = code.co_filename
-        # the body of `__main__` is no import: the whole command runs inside it
+        # the body of `__main__` is no import: the whole command runs in it
         if not name.startswith(self.root) or Path(name).stem == "__main__":
             return ""
         return "function" if code.co_flags & inspect.CO_OPTIMIZED else "import"
 
     def record_call(self, code: CodeType) -> None:
-        """Notes a function that is called."""
+        """Records a called function."""
         if self.on:
             name = code.co_filename.removeprefix(self.root)
             self.functions.add((name, code.co_qualname, code.co_firstlineno))
             self.calls[name] += 1
 
     def record_turn(self, local: threading.local) -> None:
-        """Notes a step to another file, where there is one."""
+        """Records a step to another file, if any."""
         current = local.stack[-1] if local.stack else ""
         if current and current != local.last:
             if self.on and local.last:
@@ -200,7 +200,7 @@ def trace_decision(tracer: Tracer) -> None:
     port = find_port()
     client = threading.Thread(target=decide_once, args=(tracer, log))
     client.start()
-    # after the thread of the reviewer, which is none of the server's
+    # after the start of the reviewer's thread, which is not the server's
     tracer.install()
     with log.open("w", buffering=1) as stream:
         sys.stdout = stream
@@ -217,12 +217,12 @@ def decide_once(tracer: Tracer, log: Path) -> None:
     """A reviewer: answers the second item of the first stage, and stops the server."""
     try:
         reviewer = Reviewer("Ann", wait_for_links(log)["Ann"])
-        # the first answer of a process also loads what later ones find loaded
+        # the first answer of a process also loads modules
         reviewer.decide("anchors", reviewer.ask("anchors")[0])
         item = reviewer.ask("pairs")[0]
         tracer.on = True
         reviewer.decide("pairs", item)
-        # the server may still be closing what the answer needed
+        # the server may still be closing resources of the answer
         time.sleep(0.2)
         tracer.on = False
     finally:
@@ -253,7 +253,7 @@ ROADS: dict[str, Callable[[Tracer], None]] = {
 
 
 def run_steadyeye_apart(*words: str) -> None:
-    """A command in a process of its own, which is not traced."""
+    """A command in a separate process, which is not traced."""
     command = [sys.executable, "-m", "steadyeye", *words]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)  # noqa: S603
 
@@ -267,7 +267,7 @@ def write_inputs(out: Path) -> None:
 
 
 def main() -> int:
-    """Traces the roads asked for, each in a process, and prints and writes their figures."""
+    """Traces the requested roads, each in a process, and prints and writes their figures."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--out", type=Path, required=True, help="a folder outside the repository")
     parser.add_argument("--src", type=Path, default=HERE.parent / "src", help="a checkout's src/")
@@ -299,7 +299,7 @@ def main() -> int:
 
 
 def trace_here(road: str, source: Path, file: Path) -> None:
-    """Traces a road in this process and writes what was found to `file`."""
+    """Traces a road in this process and writes the result to `file`."""
     tracer = Tracer(source / "steadyeye")
     try:
         ROADS[road](tracer)
@@ -313,7 +313,7 @@ def trace_here(road: str, source: Path, file: Path) -> None:
 
 
 def print_road(road: str, trace: dict[str, Any], files: bool) -> None:
-    """A line of figures, and the files if asked for."""
+    """A line of figures, and the files on request."""
     numbers = (trace[key] for key in ("files", "turns", "functions", "modules imported"))
     print("{:9}  {:5}  {:5}  {:9}  {:16}".format(road, *numbers), flush=True)
     for file, counts in trace["by file"].items() if files else ():

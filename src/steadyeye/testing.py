@@ -1,9 +1,9 @@
-"""What every plugin of a kind has to do, as checks for plugin authors and for our own tests.
+"""The contracts of every kind of plugin, as checks for plugin authors and for our own tests.
 
     from steadyeye.testing import check_operator
     check_operator(darken())
 
-Each check raises `ContractError` with one line for the first thing that does not hold.
+Each check raises `ContractError` with one line for the first violation.
 """
 
 import copy
@@ -47,7 +47,7 @@ COLUMNS = ("truth", "group", "offset", "frame", "video")
 
 
 class ContractError(UsageError):
-    """A plugin that does not do what all of its kind do; its text says what does not hold.
+    """A plugin that violates the contract of its kind; its text is the violation.
 
     Example:
         >>> from steadyeye.core.types import Result
@@ -59,12 +59,11 @@ class ContractError(UsageError):
 
 
 def check_plugin(kind: str, text: str, predictions: Predictions | None = None) -> str:
-    """What was checked of the plugin that a spec names, as one line.
+    """Checks the plugin of a spec; returns the checks as one line.
 
-    `kind`: as `steadyeye ls` names them. `text`: the spec, a name with arguments in brackets.
-    `predictions`: what metrics and analyses are tried on; `example_predictions()` if left out.
-    Raises `UsageError` where it cannot be loaded, and `ContractError` where something does not
-    hold.
+    `kind`: as in `steadyeye ls`. `text`: the spec, a name with arguments in brackets.
+    `predictions`: the input of metrics and analyses; by default `example_predictions()`. Raises
+    `UsageError` if it cannot be loaded, and `ContractError` for a violation.
 
     Example:
         >>> print(check_plugin("operators", "jpeg(subsampling='444')"))
@@ -93,10 +92,10 @@ def check_plugin(kind: str, text: str, predictions: Predictions | None = None) -
 
 
 def check_operator(operator: Operator) -> str:
-    """Level 0 is the image; levels do not depend on the way to them; the image stays as it is.
+    """Level 0 is the image; levels do not depend on earlier ones; the image is not changed.
 
-    `operator` is tried on `example_image` in five shapes, colour and grey, at level 0, 1, 2 and its
-    last. Returns what was checked, as one line; raises `ContractError` where it does not hold.
+    `operator` is run on `example_image` in five shapes, colour and grey, at level 0, 1, 2 and its
+    last. Returns the checks as one line; raises `ContractError` for a violation.
 
     Example:
         >>> from steadyeye.degradation.operators.contrast import contrast
@@ -133,11 +132,11 @@ def _gradient(image: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def check_source(source: Source, *columns: str) -> str:
-    """Ids are unique; ids and labels are known beforehand; images are RGB and decode the same.
+    """Ids are unique; ids and labels are known in advance; images are RGB and decode the same.
 
-    The first, the middle and the last sample of `source` are decoded. `columns`: those that it
-    names without a value of them in each sample. Returns what was checked, as one line; raises
-    `ContractError` where it does not hold.
+    The first, the middle and the last sample of `source` are decoded. `columns`: columns that need
+    not have a value in each sample. Returns the checks as one line; raises `ContractError` for a
+    violation.
 
     Example:
         >>> print(check_source(example_source(sets=2)))
@@ -170,10 +169,10 @@ def check_source(source: Source, *columns: str) -> str:
 
 
 def check_model(model: Model | Detector, side: int = 64) -> str:
-    """A row an image, whatever the order; the same in any batch where answers may be kept.
+    """One row per image, in any order; the same in any batch if predictions may be cached.
 
-    `model` is asked of four images of `example_image`, `side` pixels high and wide, together and
-    alone. Returns what was checked, as one line; raises `ContractError` where it does not hold.
+    `model` is run on four images of `example_image`, `side` pixels high and wide, together and
+    alone. Returns the checks as one line; raises `ContractError` for a violation.
 
     Example:
         >>> print(check_model(example_subject().model))
@@ -217,9 +216,9 @@ def check_metric(
 ) -> str:
     """The same twice and in any order of rows; None on empty input; predictions not changed.
 
-    `metric` is tried on `predictions` as they are or, where there are none, on
-    `example_predictions()`, those rows the other way round, and no rows. Returns what was checked,
-    as one line; raises `ContractError` where it does not hold.
+    `metric` is run on `predictions` or, by default, on `example_predictions()`, those rows in
+    reverse order, and no rows. Returns the checks as one line; raises `ContractError` for a
+    violation.
 
     Example:
         >>> from steadyeye.metrics.accuracy import accuracy
@@ -245,11 +244,11 @@ def check_analysis(
     analysis: Callable[[Sequence[Evaluated]], Section | None],
     predictions: Predictions | None = None,
 ) -> str:
-    """The same section twice, or None; each figure has a text; predictions stay as they are.
+    """The same section twice, or None; each figure has a text; predictions are not changed.
 
-    `analysis` is tried on one model without results, of `predictions` or, without these, of some
-    that are all right and of some that are not. Returns the title of its section and what was
-    checked, as one line; raises `ContractError` where it does not hold.
+    `analysis` is run on one model without results, of `predictions` or, by default, of some that
+    are all right and of some that are not. Returns the title of its section and the checks as one
+    line; raises `ContractError` for a violation.
 
     Example:
         >>> from steadyeye.report.analyses.failures import failures
@@ -273,11 +272,11 @@ def check_analysis(
 
 
 def check_probe(probe: Callable[..., Any], spec: Spec, subject: Subject | None = None) -> str:
-    """Images that decode the same and, of targets × steps, the first as the image is.
+    """Images decode the same; for targets × steps, the first is the unchanged image.
 
-    `probe`: the function, called with the subject and the arguments of `spec`. `subject`: what is
-    explained, `example_subject()` if left out. Returns what was checked, as one line. Raises
-    `ContractError` where it does not hold, and `UsageError` for what the probe refuses, such as a
+    `probe`: the function, called with the subject and the arguments of `spec`. `subject`: the input
+    of the probe, by default `example_subject()`. Returns the checks as one line. Raises
+    `ContractError` for a violation, and `UsageError` for inputs that the probe refuses, such as a
     detector without gradients.
 
     Example:
@@ -303,7 +302,7 @@ def check_probe(probe: Callable[..., Any], spec: Spec, subject: Subject | None =
 
 
 def example_image(shape: tuple[int, ...] = (64, 48, 3), seed: int = 0) -> Image:
-    """An image of `shape`, uint8: noise over a slope, so that neighbours differ; seeded.
+    """An image of `shape`, uint8: noise over a gradient, so that neighbours differ; seeded.
 
     Example:
         >>> example_image((2, 3))
@@ -337,10 +336,10 @@ def degrade_example(operator: Operator, level: int) -> str:
 def example_predictions(
     sets: int = 12, seed: int = 0, margin: float = 1.0, k: int = 2
 ) -> Predictions:
-    """`sets` pm-sets of an anchor and `k` frames on each side, three classes, as `COLUMNS`.
+    """`sets` pm-sets of an anchor and `k` frames on each side, three classes, with `COLUMNS`.
 
-    `margin`: what the true class has above a uniform score in 0…1; from 1 on every answer is right.
-    `seed`: of the labels and the scores. Two sets are of one video.
+    `margin`: the true class's score minus a uniform score in 0…1; from 1 on all predictions are
+    right. `seed`: of the labels and the scores. Two sets are of one video.
 
     Example:
         >>> example_predictions(sets=4, k=1).scores.shape
@@ -361,9 +360,9 @@ def example_predictions(
 
 
 def example_video(frames: int = 120, seed: int = 0) -> Predictions:
-    """Two videos of `frames` frames at 10 a second without labels, whose answers come in spells.
+    """Two videos of `frames` frames at 10 per second without labels, with spells of predictions.
 
-    `seed`: of the spells and the scores. A spell lasts 20 frames on average.
+    `seed`: of the spells and the scores. A spell has one class and lasts 20 frames on average.
 
     Example:
         >>> from steadyeye.metrics.flip_rate import flip_rate
@@ -384,11 +383,11 @@ def example_video(frames: int = 120, seed: int = 0) -> Predictions:
 
 
 def example_tracks(frames: int = 120, seed: int = 0, late: int = 0) -> Predictions:
-    """`example_video` of a detector: two objects a video, and now and then a box of nothing.
+    """`example_video` of a detector: two objects per video, and some false boxes.
 
     Of an object's `frames` one in ten has a score below 0.5, one in twenty no box, and one in fifty
-    another class; `seed`: of all that is drawn. `late`: the frame in which they come; for five more
-    frames the scores are below 0.5.
+    another class; `seed`: of all random numbers. `late`: the frame in which they appear; for five
+    more frames the scores are below 0.5.
 
     Example:
         >>> example_tracks(frames=30).raw_detections.boxes.shape
@@ -411,13 +410,13 @@ def example_tracks(frames: int = 120, seed: int = 0, late: int = 0) -> Predictio
 
 
 def _example_objects(frame: int) -> NDArray[np.float64]:
-    """(2, 4) where the two objects of `example_tracks` are in a frame."""
+    """(2, 4) the boxes of the two objects of `example_tracks` in a frame."""
     left, right = 10.0 + frame, 300.0 - 2 * frame
     return np.array([[left, 20, left + 40, 60], [right, 80, right + 60, 120]])
 
 
 def example_true_tracks(frames: int = 120, seed: int = 0) -> Predictions:
-    """`example_tracks` of as many `frames` and `seed`, with the true boxes and tracks.
+    """`example_tracks` with the same `frames` and `seed`, and with the true boxes and tracks.
 
     Example:
         >>> example_true_tracks(frames=30).boxes.track.shape
@@ -452,9 +451,9 @@ def example_corruptions(images: int = 20, seed: int = 0) -> Predictions:
 def example_sweep(
     images: int = 20, levels: int = 4, seed: int = 0, operators: Sequence[str] = ("blur", "noise")
 ) -> Predictions:
-    """A sweep of operators over `images` photos, levels 0 to `levels`, ever harder to tell.
+    """A sweep of operators over `images` photos, levels 0 to `levels`, with falling accuracy.
 
-    `seed`: of the labels and the scores. Level 0 is there once, without an operator.
+    `seed`: of the labels and the scores. Level 0 occurs once, without an operator.
 
     Example:
         >>> len(example_sweep(images=5, levels=2))
@@ -481,9 +480,9 @@ def example_sweep(
 
 
 def example_detector_sweep(images: int = 12, levels: int = 4, seed: int = 0) -> Predictions:
-    """`example_sweep` of a detector: two objects an image, missed or misplaced ever more often.
+    """`example_sweep` of a detector: two objects per image, more often missed or misplaced.
 
-    `images`, `levels`, `seed`: as there.
+    `images`, `levels`, `seed`: as in `example_sweep`.
 
     Example:
         >>> len(example_detector_sweep(images=5, levels=2).boxes)
@@ -512,9 +511,9 @@ def example_detector_sweep(images: int = 12, levels: int = 4, seed: int = 0) -> 
 
 
 def example_detections(sets: int = 30, seed: int = 0) -> Predictions:
-    """The `sets` of `example_predictions` of a detector: an object a frame, found more or less.
+    """The `sets` of `example_predictions` for a detector: one object per frame, often detected.
 
-    `seed`: of the objects, 40 pixels wide and high, and of how far a box lies from its own.
+    `seed`: of the objects, 40 pixels wide and high, and of the displacement of the detections.
 
     Example:
         >>> example_detections(sets=3).boxes.boxes.shape
@@ -536,7 +535,7 @@ def example_detections(sets: int = 30, seed: int = 0) -> Predictions:
 
 
 def example_models(*tables: Predictions) -> list[Evaluated]:
-    """Models of made-up predictions with all results that these allow, as analyses take them.
+    """Models of invented predictions with all results that these allow, as inputs of analyses.
 
     `tables`: the predictions of each model, such as `example_predictions(seed=1)`.
 
@@ -546,7 +545,7 @@ def example_models(*tables: Predictions) -> list[Evaluated]:
         238
 
     """
-    # the runner loads what a run needs, which few checks do
+    # the runner imports the packages of a run, which few checks need
     from steadyeye.runner.collect import evaluate_metrics
 
     several = len(tables) > 1
@@ -559,7 +558,7 @@ def example_models(*tables: Predictions) -> list[Evaluated]:
 def example_subject() -> Subject:
     """A detector with confident mistakes and correct detections on `example_detections`.
 
-    What a probe is given. Its detector finds nothing, and it cannot ask it before the probe is run.
+    The input of a probe. Its detector detects nothing, and `sealed` is not available.
 
     Example:
         >>> [target.cause for target in example_subject().targets][:4]
@@ -591,7 +590,7 @@ def _refuse_inference(name: str, source: Source) -> Predictions:
 
 
 def example_source(sets: int = 12) -> Source:
-    """The images of `example_predictions(sets)`: (96, 96, 3), the brighter the later the class.
+    """The images of `example_predictions(sets)`: (96, 96, 3), brighter for later classes.
 
     Example:
         >>> source = example_source(sets=2)
@@ -603,7 +602,7 @@ def example_source(sets: int = 12) -> Source:
 
 
 def tell_example_classes(images: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """(n, 3) scores of the images of `example_source`, right for all: 1 for the class, else 0.
+    """(n, 3) scores of the images of `example_source`, all right: 1 for the class, else 0.
 
     `images`: (n, h, w, 3) uint8.
 

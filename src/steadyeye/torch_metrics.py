@@ -1,7 +1,7 @@
-"""pm-k, the flip rate and frame AP as metrics of `torchmetrics`, for use while a model is trained.
+"""pm-k, the flip rate and frame AP as metrics of `torchmetrics`, for use during training.
 
-The numbers are those of `steadyeye run` on the same answers: the rows are gathered and given to the
-same functions. Rows may come in any order and batches, and from several processes.
+The numbers are those of `steadyeye run` on the same predictions: the rows are gathered and passed
+to the same functions. Rows may come in any order and batches, and from several processes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,19 +24,19 @@ from steadyeye.metrics.pm_k_map import pm_k_map
 from steadyeye.torch_rows import GatheredMetric, build_predictions, read_whole_numbers
 
 NO_SET = torch.iinfo(torch.int64).min
-"""The number of the set of an image that is in none."""
+"""The set number of an image without a set."""
 OF_IMAGES = ("sets", "offsets", "videos", "detections", "targets")
 OF_DETECTIONS = ("corners", "labels", "scores")
 OF_OBJECTS = ("true_corners", "true_labels", "crowds", "true_areas")
-"""The columns of images, of what was detected in them, and of true objects."""
+"""The columns of images, of detections, and of true objects."""
 
 
 class PmK(GatheredMetric):
     """The share of anchors whose every frame within ±k is right, as `steadyeye.metrics.pm_k`.
 
-    `num_classes`: of the scores. `k`: frames; the largest offset that comes if left out.
+    `num_classes`: of the scores. `k`: frames; by default the largest offset of the rows.
 
-    Example, two sets of three frames, the last of which has a wrong neighbour:
+    Example with two sets of three frames, the second of which has a wrong neighbour:
 
         >>> import torch
         >>> metric = PmK(num_classes=3, k=1)
@@ -67,10 +67,9 @@ class PmK(GatheredMetric):
         """Adds n frames.
 
         `preds`: (n, num_classes) scores or (n,) classes, −1: not predicted. `target`: (n,) classes.
-        `sets`: (n,) a number for each pm-set. `offsets`: (n,) frames from the anchor, which has 0.
-        `videos`: (n,) a number for each video, by which the interval of `result` is clustered; the
-        sets if left out. Raises `UsageError` for shapes that do not fit, and targets that are no
-        class.
+        `sets`: (n,) the number of each pm-set. `offsets`: (n,) frames from the anchor, which has 0.
+        `videos`: (n,) the number of each video, by which the interval of `result` is clustered; by
+        default the sets. Raises `UsageError` for wrong shapes, and targets that are no class.
         """
         labels = read_whole_numbers(target, "target")
         if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < self.num_classes:
@@ -91,7 +90,7 @@ class PmK(GatheredMetric):
 class FlipRate(GatheredMetric):
     """The share of consecutive frames whose top-1 class changes, as `steadyeye.metrics.flip_rate`.
 
-    Example, four frames of a video with one change:
+    Example with four frames of a video and one change:
 
         >>> import torch
         >>> metric = FlipRate(num_classes=3)
@@ -108,9 +107,9 @@ class FlipRate(GatheredMetric):
     def update(self, preds: torch.Tensor, videos: torch.Tensor, frames: torch.Tensor) -> None:
         """Adds n frames.
 
-        `preds`: (n, num_classes) scores or (n,) classes, −1: not predicted. `videos`: (n,) a number
-        for each video without a cut. `frames`: (n,) numbers of the frames; those one apart are
-        consecutive. Raises `UsageError` for shapes that do not fit.
+        `preds`: (n, num_classes) scores or (n,) classes, −1: not predicted. `videos`: (n,) the
+        number of each video without a cut. `frames`: (n,) frame numbers; frames are consecutive if
+        these differ by one. Raises `UsageError` for wrong shapes.
         """
         self.add(preds, videos=videos, frames=frames)
 
@@ -125,13 +124,13 @@ class FlipRate(GatheredMetric):
 
 
 class FrameAP(GatheredMetric):
-    """The mAP over the frame of lowest AP within ±k of each anchor, as `metrics.pm_k_map` has it.
+    """The mAP over the frame of lowest AP within ±k of each anchor, as `metrics.pm_k_map`.
 
-    Without sets every image is one of its own, and it is the mAP of all, as `metrics.map` has it.
-    `num_classes`: of the labels. `k`: frames; the largest offset that comes if left out. `iou`: 0.5
+    Without sets every image is its own set, and the result is the mAP, as `metrics.map`.
+    `num_classes`: of the labels. `k`: frames; by default the largest offset of the rows. `iou`: 0.5
     … 0.95, or "coco", the mean over all ten.
 
-    Example, one image of two objects, of which one is found:
+    Example with one image of two objects, one of them detected:
 
         >>> import torch
         >>> metric = FrameAP(num_classes=2)
@@ -164,17 +163,17 @@ class FrameAP(GatheredMetric):
     ) -> None:
         """Adds n images.
 
-        `preds`: of each `boxes` (m, 4) x0 y0 x1 y1 in pixels, `scores` and `labels`, (m,), as
-        torchvision gives them. `target`: of each `boxes` and `labels`, and `iscrowd` and `area`
-        where they are known. `sets`: (n,) a number for each pm-set, with `offsets`: (n,) frames
-        from the anchor, which has 0. `videos`: (n,) a number for each video, by which the interval
-        of `result` is clustered. Raises `UsageError` for what does not fit.
+        `preds`: for each, `boxes` (m, 4) x0 y0 x1 y1 in pixels, `scores` and `labels`, (m,), as
+        torchvision returns them. `target`: for each, `boxes` and `labels`, and optionally `iscrowd`
+        and `area`. `sets`: (n,) the number of each pm-set, with `offsets`: (n,) frames from the
+        anchor, which has 0. `videos`: (n,) the number of each video, by which the interval of
+        `result` is clustered. Raises `UsageError` for invalid inputs.
         """
         n = len(preds)
         answers = [read_boxes(dict(entry), f"preds[{i}]") for i, entry in enumerate(preds)]
         objects = [read_boxes(dict(entry), f"target[{i}]") for i, entry in enumerate(target)]
         columns = self._number_images(n, sets, offsets, videos)
-        # of no images a tensor would be float32
+        # without images the tensor would be float32
         columns["targets"] = torch.tensor([len(row.labels) for row in objects], dtype=torch.int64)
         columns["detections"] = torch.tensor([len(r.labels) for r in answers], dtype=torch.int64)
         for name, values in columns.items():

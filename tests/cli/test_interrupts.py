@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP: one line, the exit code of shells, and what is finished stays."""
+"""Ctrl-C, SIGTERM and SIGHUP: one line, the exit code of shells, and finished shards are kept."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from steadyeye.core.storage import files
 
 LINE = "steadyeye: stopped; run the same command again to go on"
 SHARDS = 7
-"""Of a run, so that each of three that are stopped leaves some to the next."""
+"""The shards of a run, enough for three runs that are stopped in turn."""
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 SQUARES = "callable_detector(path='py:explain_toys:slow', classes='classes.json')"
 STUCK = SQUARES.replace("explain_toys:slow", "explain_toys:stuck")
@@ -89,7 +89,7 @@ ENGINES = [
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_interrupt_is_one_line_and_what_is_finished_stays(folder, whole, engine):
-    """One after the other: each stops the run that the same command takes up where it was."""
+    """One after the other: each stops the run that the same command resumed."""
     out = folder / f"stopped{len(''.join(engine))}"
     arguments = words(out.name, "--workers", "1", *engine)
     shards = {}

@@ -1,4 +1,4 @@
-"""`steadyeye label --labels`: labels of another model's study, down to the verdict of the gate."""
+"""`steadyeye label --labels`: labels of another model's study, up to the verdict of the gate."""
 
 import csv
 from itertools import takewhile

@@ -1,4 +1,4 @@
-"""What people get wrong at the command line: each is one line that names the cure."""
+"""Users' mistakes at the command line: each is one line that says what to do."""
 
 import pytest
 from forked import refusal, steadyeye, steadyeye_each
@@ -157,12 +157,12 @@ MISTAKES = [
     (("sample", "clip.mp4", "--out", RUN_OF_CLIP), "choose another --out for the set"),
     ((*CLIP, "--out", RUN_OF_CLIP, "--overwrite"), "also holds 'notes.txt'"),
 ]
-"""`a-run` is a run of the clip, with notes of the user's beside what it wrote."""
+"""`a-run` is a run of the clip, with a user's notes in its folder."""
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with a clip, photos, a model, and files that are not what they are taken for."""
+    """A folder with a clip, photos, a model, and files of other kinds than expected."""
     root = tmp_path_factory.mktemp("mistakes")
     write_video(root / "clip.mp4")
     write_image(root / "photos" / "cat" / "1.png")
@@ -199,7 +199,7 @@ def list_files(folder):
 
 @pytest.fixture(scope="module")
 def answers(folder):
-    """What comes of each mistake, and the files that are there afterwards and were not before."""
+    """The outcome of each mistake, and the files that it leaves."""
     before = list_files(folder)
     commands = [words for words, _ in MISTAKES]
     answers = dict(zip(commands, steadyeye_each(commands, folder), strict=True))

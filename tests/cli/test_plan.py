@@ -19,7 +19,7 @@ FRAMES = 160
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):
-    """A folder with `a`, a run on 160 frames that are light, but for a dark part, and `labels`."""
+    """A folder with `a`, a run on 160 light frames with a dark part, and `labels`."""
     root = tmp_path_factory.mktemp("plan")
     (root / "mine.py").write_text(FUNCTION)
     (root / "classes.txt").write_text("dark\nlight\n")

@@ -1,4 +1,4 @@
-"""Progress of every command that computes: lines of JSON, nothing when quiet, one word for each."""
+"""Progress of every command that computes: JSON lines, nothing when quiet, one word for each."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Odd and damaged files, and packages that warn: stderr holds our lines alone."""
+"""Odd and damaged files, and packages that warn: stderr has only our lines."""
 
 import struct
 import subprocess
@@ -39,7 +39,7 @@ def damaged(data, at):
 
 
 def retagged(tiff):
-    """The file with its last tag one that nobody knows."""
+    """The file with an unknown last tag."""
     (at,) = struct.unpack("<I", tiff[4:8])
     (number,) = struct.unpack("<H", tiff[at : at + 2])
     last = at + 2 + 12 * (number - 1)

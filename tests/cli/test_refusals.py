@@ -1,4 +1,4 @@
-"""Runs, labels and files that commands on finished runs cannot use: one line each, nothing lost."""
+"""Runs, labels and files that commands cannot use: one line each, and no file is lost."""
 
 import csv
 import json
@@ -31,9 +31,9 @@ RUNS = {
     "empty-file": "'empty-file/run.json' is damaged: its 0 bytes are not what was written",
     "photos/cat/1.png": "no run in 'photos/cat/1.png'; give the --out folder of `steadyeye run`",
 }
-"""Folders that are no whole run, and what is said of each."""
+"""Folders that are no complete run → the message."""
 SIGNS = ["da,rk", "li\"gh't"]
-"""Class names with what separates and quotes in a CSV file."""
+"""Class names with separators and quotes of a CSV file."""
 LABELS = {
     "nowhere": "no study at 'nowhere/study.json'; check the path",
     "photos": "no study at 'photos/study.json'; check the path",
@@ -42,7 +42,7 @@ LABELS = {
     "bad-study": "cannot read the study 'bad-study/study.json'",
     "no-text-study": "cannot read the study 'no-text-study/study.json'",
 }
-"""Folders without the labels of a study, and what is said of each."""
+"""Folders without the labels of a study → the message."""
 OF_RUNS = (
     ("leaderboard", "a"),
     ("card",),
@@ -71,7 +71,7 @@ GOLD = {
     "mistyped.csv": "has the class 'drak', which is none of the run's; did you mean 'dark'?",
     "": "--gold is empty; give a value, or leave it out",
 }
-"""What is given as gold questions, and what is said of it."""
+"""Values given as gold questions → the message."""
 CLASSES = {
     "blank": (["  ", "light"], "class 1 has neither name nor wnid; give one"),
     "empty": (["", "light"], "class 1 has neither name nor wnid; give one"),
@@ -82,7 +82,7 @@ CLASSES = {
     "form": (["caf\u00e9", "cafe\u0301"], r"'caf\xe9' and 'cafe\u0301' look the same"),
     "none": ([], "is empty; give one class a line"),
 }
-"""Class lists that cannot be used, by the names of their files, and what is said of them."""
+"""Invalid class lists, by the names of their files → the message."""
 BASELINES = {
     "": "--baseline is empty; give a value, or leave it out",
     MODEL.format(
@@ -94,7 +94,7 @@ BASELINES = {
     "a": "the baseline 'a' has no predictions of pictures as it is; give a run on the same data",
     "part": "the shard 'part/cells/predict@clip/00000.arrow' is missing; run the same command",
 }
-"""What is given as the baseline of a sweep, and what is said of it."""
+"""Values given as the baseline of a sweep → the message."""
 GATE = ("gate", "a", "--require")
 BOXES = ("gate", "boxes", "--require")
 OPEN_METRICS = (*GATE, "accuracy>=1%", "--openmetrics")
@@ -193,7 +193,7 @@ REFUSED = (
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Two runs on labelled sets, one without labels, and what is none of these."""
+    """Two runs on labelled sets, one without labels, and other files."""
     root = tmp_path_factory.mktemp("refusals")
     write_video(root / "clip.mp4")
     write_image(root / "photos" / "cat" / "1.png")
@@ -250,7 +250,7 @@ def folder(tmp_path_factory):
 
 
 def write_pictures(root):
-    """Two dark and two light pictures, in a folder of each class."""
+    """Two dark and two light pictures, in one folder per class."""
     for number in range(4):
         file = root / "pictures" / ("dark", "light")[number // 2] / f"{number}.png"
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -270,7 +270,7 @@ def write_boxes(root):
 
 
 def begin(root, predictions):
-    """A label study with a gold question, which nobody has labelled for yet."""
+    """A label study with a gold question and without labels."""
     question, premise = parse_question("pm_k"), parse_premise("constant-class")
     study = plan_study(predictions, question, premise, stop=StopRule(None, 0.05))
     begin_study(root, study, predictions, Labelling(1, {"clip.mp4/000000": ("dark",)}))
@@ -278,7 +278,7 @@ def begin(root, predictions):
 
 @pytest.fixture(scope="module")
 def answers(folder):
-    """What comes of each command, and the files that are other ones afterwards."""
+    """The outcome of each command, and the files that it changes."""
     before = read_files(folder)
     commands = list(dict.fromkeys(words for words, _ in REFUSED))
     answers = dict(zip(commands, steadyeye_each(commands, folder), strict=True))
@@ -305,7 +305,7 @@ def test_a_refused_command_writes_no_file(answers):
 
 
 def test_commas_and_quotes_in_class_names_are_in_every_file(folder, tmp_path):
-    """ILSVRC's own names hold commas, so these are names as good as others."""
+    """ILSVRC's own names contain commas, so these names are valid, too."""
     model = "callable(path='mine:predict', classes='signs.json')"
     words = ("--data", "image_folder(root='pictures')", "--out", str(tmp_path / "run"), "--quiet")
     shutil.copytree(folder / "pictures", tmp_path / "pictures")

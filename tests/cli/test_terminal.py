@@ -1,4 +1,4 @@
-"""What stands on a terminal of 80 columns, of fewer and of more, and in a pipe."""
+"""The output on terminals of 80, fewer and more columns, and in a pipe."""
 
 import os
 import subprocess
@@ -22,7 +22,7 @@ METRICS = ("flip_rate", "self_consistency(k=1)", "confidence_jump")
 
 @pytest.fixture(scope="module")
 def commands(work):
-    """The words of a run with a name that is long, and of commands that read it."""
+    """The arguments of a run with a long name, and of commands that read it."""
     root, words = work
     out = root / "a-run-with-a-long-name"
     steadyeye(*words["run"], "--out", out, cwd=FIXTURES, check=True)
@@ -121,7 +121,7 @@ def test_a_command_that_cannot_start_ends(tmp_path):
 
 
 def test_a_module_between_colons_is_printed_as_it_is(capsys):
-    """`py:fire:detect` is a function of a module, which Rich would draw as a flame."""
+    """`py:fire:detect` is a function of a module, which Rich would show as a flame."""
     for to in (console, progress_console):
         show("run --model py:fire:detect", to=to)
     assert capsys.readouterr() == ("run --model py:fire:detect\n",) * 2

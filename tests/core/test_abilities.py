@@ -1,4 +1,4 @@
-"""What a source is asked before its images are."""
+"""The abilities of a source that are read before its images."""
 
 import json
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""What every plugin of a kind has to do, tried on those of the package, all of them."""
+"""The contracts of every kind of plugin, tested on all plugins of the package."""
 
 import pytest
 import tiny_sources
@@ -56,7 +56,7 @@ IN_OTHER_FILES = {
         "blind_spots": "explain/test_probe_contracts.py",
     },
 }
-"""Plugins whose files or networks are made in other tests: kind → name → where."""
+"""Plugins whose files or networks are made in other tests: kind → name → test."""
 CHECKS = {kind: f"check_{kind.removesuffix('s')}(" for kind in IN_OTHER_FILES}
 CHECKS["analyses"] = "check_analysis("
 
@@ -68,7 +68,7 @@ def own(kind):
 
 @pytest.fixture(scope="module")
 def tables():
-    """Predictions of every sort: plain, of videos, swept, detected, probed."""
+    """Predictions of every kind: plain, of videos, swept, detected, probed."""
     examples = [testing.example_predictions(margin=margin) for margin in (1.0, 0.5)]
     examples += [testing.example_predictions(margin=0.5, k=10), testing.example_video()]
     examples += [testing.example_sweep(), testing.example_detections(), testing.example_tracks()]

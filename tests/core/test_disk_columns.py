@@ -1,4 +1,4 @@
-"""Columns on the disk: what they hold, what memory they take, and a disk without room."""
+"""Columns on the disk: contents, memory, and a disk without room."""
 
 import errno
 import mmap
@@ -60,7 +60,7 @@ def test_entries_are_read_as_numpy_takes_them(monkeypatch):
 
 @pytest.mark.parametrize("large", [1, 1 << 20])
 def test_values_written_to_a_column_survive_the_release_of_its_pages(monkeypatch, large):
-    """As in any array: nothing else says to whoever writes that it is no longer there."""
+    """As in any array: the writer is not told that pages were released."""
     monkeypatch.setattr(disk_columns, "LARGE", large)
     column = DiskColumn(np.int64)
     column.append(np.arange(5000))
@@ -87,7 +87,7 @@ def test_an_empty_column_has_its_shape():
 
 @pytest.mark.parametrize("room", [0, 1000, 5000])
 def test_a_column_stays_in_memory_where_the_disk_is_full(monkeypatch, tmp_path, room):
-    """The disk takes some bytes, part of an array among them, and then none."""
+    """The disk takes some bytes, part of an array included, and then none."""
     monkeypatch.setattr(disk_columns, "LARGE", 400)
     with (tmp_path / "file").open("w+b", buffering=0) as file:
         small = SmallFile(file, room)

@@ -1,4 +1,4 @@
-"""One line for the faults of a file, however many it has."""
+"""One line for the faults of a file, however many there are."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Words of commands as a shell takes them, and names from right to left."""
+"""Words of commands as in a shell, and names from right to left."""
 
 import subprocess
 

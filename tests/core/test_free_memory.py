@@ -1,4 +1,4 @@
-"""Memory that was freed leaves the process."""
+"""Freed memory is returned to the system."""
 
 import ctypes
 import subprocess

@@ -1,4 +1,4 @@
-"""What plugins declare of themselves, against what their import needs and says."""
+"""Declarations of plugins compared with their imports."""
 
 import ast
 import json
@@ -79,7 +79,7 @@ PLUGINS_IN_CODE = {
 
 
 def _asks_a_plugin(node):
-    """Whether a call looks for an attribute of a plugin that may not be there."""
+    """Whether a call reads an optional attribute of a plugin."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         return False
     if node.func.id not in ("getattr", "hasattr") or not isinstance(node.args[1], ast.Constant):

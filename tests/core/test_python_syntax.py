@@ -1,4 +1,4 @@
-"""Python code as a syntax tree: as `ast.parse` gives it, also where the interpreter is confused."""
+"""Python code as a syntax tree: as from `ast.parse`, also while another thread parses."""
 
 import ast
 from concurrent.futures import ThreadPoolExecutor
@@ -29,7 +29,7 @@ def test_invalid_python_raises_a_syntax_error():
 
 @pytest.mark.parametrize("faults", [1, TRIES - 1, TRIES])
 def test_a_parse_that_another_thread_disturbs_is_made_again(monkeypatch, faults):
-    """The fault of Python 3.11 cannot be brought about at will."""
+    """The fault of Python 3.11 cannot be caused on purpose."""
     real, calls = ast.parse, []
 
     def disturb_parse(*args, **kwargs):

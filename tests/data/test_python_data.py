@@ -1,4 +1,4 @@
-"""Data as Python objects, with the real packages: the numbers are those of the same files."""
+"""Data as Python objects, with the real packages: the same numbers as from files."""
 
 import datasets
 import maite.protocols.image_classification as ic

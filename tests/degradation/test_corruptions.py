@@ -1,4 +1,4 @@
-"""The corruptions of ImageNet-C against statements of their own, and against imagecorruptions."""
+"""The corruptions of ImageNet-C compared with their definitions and with imagecorruptions."""
 
 import colorsys
 import io

@@ -1,4 +1,4 @@
-"""The operators: what holds for all of them, and each against an independent statement of it."""
+"""The operators: properties of all of them, and each against an independent definition."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""Transforms of Albumentations, Kornia and NRTK by spec: what the libraries make of the image."""
+"""Transforms of Albumentations, Kornia and NRTK by spec: the same output as the libraries."""
 
 import albumentations
 import cv2

@@ -1,4 +1,4 @@
-"""Blind spots from a detector's crops to the page: sealed vectors, spots, map and thumbnails."""
+"""Blind spots from a detector's crops to the page: sealed vectors, spots, map, thumbnails."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Explaining confident mistakes: targets, probes by hand, whole explanations, what is refused."""
+"""Explaining confident mistakes: targets, probes by hand, whole explanations, refusals."""
 
 import json
 import re

@@ -1,7 +1,7 @@
-"""Every command killed at random moments, and with a disk that fails at one call: what came of it.
+"""Every command killed at random moments, and with a disk that fails at one call.
 
-A trial is wrong where something is lost that was there, where a failure is not said in one line,
-and where the same command, given again, ends with other bytes than one that nothing disturbed.
+A trial fails if an existing file is lost, if a failure is not reported in one line, and if the same
+command, repeated, ends with other bytes than an undisturbed one.
 """
 
 import argparse

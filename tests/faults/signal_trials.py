@@ -1,7 +1,7 @@
-"""Commands that are stopped by signals at random moments: exit code, the line, and what stays.
+"""Commands stopped by signals at random moments: exit code, message, and remaining files.
 
 Whole processes, as a shell starts them: each leads its own session, and a signal of the terminal
-goes to all that belong to it.
+goes to the whole session.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""A few of the trials of `make faults`, and what they have shown."""
+"""A few of the trials of `make faults`, and the faults that they found."""
 
 import errno
 import fcntl

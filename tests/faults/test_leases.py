@@ -1,4 +1,4 @@
-"""Folders on a disk without locks, and leases that are damaged or of somebody else."""
+"""Folders on a disk without locks, and leases that are damaged or from others."""
 
 import errno
 import json

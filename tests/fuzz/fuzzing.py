@@ -1,8 +1,8 @@
-"""Parsers given damaged copies of real files, each case in a process that may die of it.
+"""Parsers with damaged copies of real files, each case in a process that may crash.
 
-A parser is registered in the list `PARSERS` of a file `parsers_*.py` beside this one. What it may
-do with any bytes: return, or raise a `UsageError` of one line that names a file. Another exception,
-a warning, a crash of the interpreter, no end within the limit, and memory over 1 GB are faults.
+A parser is registered in the list `PARSERS` of a file `parsers_*.py` in this folder. For any bytes
+it may return, or raise a `UsageError` of one line that names a file. Another exception, a warning,
+a crash of the interpreter, a timeout, and memory over 1 GB are faults.
 """
 
 import faulthandler

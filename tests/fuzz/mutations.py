@@ -1,6 +1,6 @@
-"""Damaged copies of files: bytes, text and structure changed, each decided by a seed alone.
+"""Damaged copies of files: changed bytes, text and structure, by a seed alone.
 
-`mutate(content, form, random)` gives the damaged bytes and what was done, in words.
+`mutate(content, form, random)` returns the damaged bytes and a description in words.
 """
 
 import csv

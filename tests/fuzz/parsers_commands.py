@@ -1,6 +1,6 @@
-"""Commands that go on over their own damaged files: refused, or the files are those of a whole run.
+"""Commands that resume over their own damaged files: refused, or the files of a whole run.
 
-What a command writes is read again by the same command, and by those that come after it.
+The outputs of a command are read by the same command, and by later ones.
 """
 
 import hashlib

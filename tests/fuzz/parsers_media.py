@@ -1,4 +1,4 @@
-"""Images, masks, videos and what they are packed in."""
+"""Images, masks, videos and their containers."""
 
 import io
 import tarfile

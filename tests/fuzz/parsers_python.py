@@ -1,6 +1,6 @@
-"""Data as Python objects, made from JSON so that any part of them can be of any type.
+"""Data as Python objects, made from JSON so that any part can have any type.
 
-And runs of a detector on footage without labels, whose objects are followed.
+Also runs of a detector on footage without labels, whose objects are followed.
 """
 
 import json

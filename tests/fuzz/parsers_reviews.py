@@ -1,4 +1,4 @@
-"""A set under review, and what comes back from other tools."""
+"""A set under review, and the answers of other tools."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Run folders: what is damaged is refused, or the numbers are those of the undamaged run."""
+"""Run folders: damage is refused, or the numbers equal those of the undamaged run."""
 
 import json
 import shutil

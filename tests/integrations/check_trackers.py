@@ -1,7 +1,7 @@
-"""MLflow, Weights & Biases, TensorBoard and DVCLive: what they hold of a run is what it measured.
+"""MLflow, Weights & Biases, TensorBoard and DVCLive: their contents equal a run's results.
 
 Run by `make integrations` in an environment with the packages themselves. MLflow writes to a
-database of this folder, Weights & Biases is offline.
+database in this folder, Weights & Biases is offline.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Single bytes altered in all that is read again: the same numbers, or one line that says so."""
+"""Single altered bytes in all files that are read again: the same numbers, or one line."""
 
 import json
 import shutil

@@ -1,7 +1,7 @@
-"""Files that come from elsewhere reach nothing beyond their folder, and run nothing.
+"""Files from others reach nothing outside their folder, and run no code.
 
-Each names a picture outside, whose bytes would be found in what is written, or code that leaves a
-marker; where the user allows it both are there, so that their absence means something.
+Each names a picture outside, whose bytes would be found in the output, or code that leaves a
+marker. If the user allows it both are found, so that their absence is meaningful.
 """
 
 import json

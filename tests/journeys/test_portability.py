@@ -1,4 +1,4 @@
-"""The main job where what only Unix has is missing: `fcntl` and its like, /proc, synced folders."""
+"""The main job without features of Unix: `fcntl` and others, /proc, synced folders."""
 
 import json
 import subprocess

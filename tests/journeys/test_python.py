@@ -1,4 +1,4 @@
-"""The Python interface at a prompt: what is printed, listed, completed and typed."""
+"""The Python interface at a prompt: output, lists, completion and types."""
 
 import ast
 import inspect

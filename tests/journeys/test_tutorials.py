@@ -1,4 +1,4 @@
-"""Every command of the docs is one that there is; `make docs` runs them all and compares."""
+"""Every command of the docs exists; `make docs` runs them all and compares their output."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Accuracy over frames of videos that are in no pm-set: the interval is one over the videos."""
+"""Accuracy over frames of videos without pm-sets: the interval is over the videos."""
 
 from dataclasses import replace
 

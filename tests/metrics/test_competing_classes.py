@@ -1,8 +1,8 @@
-"""Which classes compete for an answer: against references written from the definitions.
+"""The competing classes of a prediction, against references written from the definitions.
 
-Where the list of the data's classes is closed, model classes that stand for none of them do not
-compete; where it is open every one does, and an answer among them is wrong. Numbers that need no
-labels are over the model's own classes.
+If the data's class list is closed, model classes without a class in it do not compete; if it is
+open every model class does, and a prediction of one of these is wrong. Label-free numbers are over
+the model's own classes.
 """
 
 import csv

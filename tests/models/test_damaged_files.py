@@ -1,4 +1,4 @@
-"""Files of models that are damaged in ways that once passed in silence, or ended in no one line."""
+"""Damaged model files that were once accepted silently, or not refused in one line."""
 
 import json
 import pickle

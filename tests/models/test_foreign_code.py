@@ -1,7 +1,7 @@
-"""What a folder or file of somebody else names is not run unless the user names it too.
+"""Code named by a folder or file of others is not run unless the user names it too.
 
-Each attack would write a marker; where the user allows it the marker is there, so that its absence
-means something.
+Each attack would write a marker; if the user allows it the marker is written, so that its absence
+is meaningful.
 """
 
 import json

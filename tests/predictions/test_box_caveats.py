@@ -1,4 +1,4 @@
-"""What is odd about boxes: counted and named with the first example, and nothing dropped unseen."""
+"""Odd boxes: counted and named with the first example, and nothing is dropped silently."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What a detector says of classes that the data does not have is sealed with the rest."""
+"""Detections of classes that the data do not have are sealed with the others."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What only some rows of a run have is stored, and read as missing in the others."""
+"""Tags that only some rows have are stored, and read as missing in the others."""
 
 from dataclasses import dataclass
 

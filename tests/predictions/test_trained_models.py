@@ -1,4 +1,4 @@
-"""The folder of a trained model where a run is asked for."""
+"""The folder of a trained model in place of a run."""
 
 import pytest
 

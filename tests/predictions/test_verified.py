@@ -1,4 +1,4 @@
-"""Verified classes and hierarchies: sealed, read back and selected; cells without still read."""
+"""Verified classes and hierarchies: sealed, read back and selected; cells without them."""
 
 import json
 

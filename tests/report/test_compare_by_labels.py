@@ -1,4 +1,4 @@
-"""Runs without labels on the command line: two compared, and labels of one that serve another."""
+"""Runs without labels on the command line: comparing two, and reusing the labels of one."""
 
 import re
 import shutil

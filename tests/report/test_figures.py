@@ -1,4 +1,4 @@
-"""Figures and strips: legends show what they name, and a strip shows nothing twice."""
+"""Figures and strips: legends match the marks, and a strip shows nothing twice."""
 
 import json
 from dataclasses import replace

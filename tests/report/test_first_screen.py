@@ -1,4 +1,4 @@
-"""The first screen of a report, and the order of what stands below it."""
+"""The first screen of a report, and the order of the sections below it."""
 
 import re
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The release gate: what holds, what does not, and what cannot be shown."""
+"""The release gate: requirements that pass, that fail, and that are open."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Requirements of what is measured without a paired difference, such as of a detector's objects."""
+"""Requirements for metrics without a paired difference, such as those of objects."""
 
 import re
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The gate on runs without labels: what no label can change, and what a few labels show."""
+"""The gate on runs without labels: decisions without labels, and from a few labels."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Real reports as their readers see them: on a phone and a desk, light and dark, and on paper."""
+"""Real reports as readers see them: on a phone and a desktop, light and dark, and on paper."""
 
 import sys
 

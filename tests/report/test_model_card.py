@@ -1,4 +1,4 @@
-"""The block of a model card: what the library of the Hub reads is what the run measured."""
+"""The block of a model card: the Hub's library reads the run's results."""
 
 import re
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What a report of a small run takes: the packages it imports, and what stands in for them."""
+"""Costs of the report of a small run: imported packages, and their replacements."""
 
 import json
 import subprocess

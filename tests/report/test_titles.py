@@ -1,7 +1,7 @@
-"""No title asserts what its interval does not show: every analysis on no, noisy and clear data.
+"""No title asserts more than its interval shows: every analysis on no, noisy and clear data.
 
-A title without a claim names, counts or asks: it is on the list below, which people keep. One with
-a claim says what the claim says, and the interval is checked here by its arithmetic alone.
+A title without a claim names, counts or asks: it is on the list below, which people maintain. A
+title with a claim states the claim, and the interval is checked here by its arithmetic alone.
 """
 
 import re

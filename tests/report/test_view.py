@@ -1,4 +1,4 @@
-"""The list of runs: what it says of each, the file and the server, and how it looks."""
+"""The list of runs: its entries, the file and the server, and its appearance."""
 
 import http.client
 import json

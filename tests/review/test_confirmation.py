@@ -1,4 +1,4 @@
-"""Mined of a real detector on labels like VOC's, then confirmed by people who know the truth."""
+"""Mistakes of a real detector on labels like VOC's, confirmed by people who know the truth."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A label study of two models in the review: its page, its folder, and going on after a stop."""
+"""A label study of two models in the review: its page, its folder, and resuming it."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Gold questions of images that show no object: how they are read, asked and judged."""
+"""Gold questions of images without objects: how they are read, shown and scored."""
 
 import itertools
 

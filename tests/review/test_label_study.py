@@ -1,4 +1,4 @@
-"""A label study in the review: which sets people get, what their labels show, and its export."""
+"""A label study in the review: people's sets, the result of their labels, and its export."""
 
 import itertools
 import threading

@@ -1,4 +1,4 @@
-"""What people call an object: other words for one class are no other answer."""
+"""Names of an object: other words for one class are the same answer."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""How far reviewers agree, against scikit-learn and krippendorff over the votes themselves."""
+"""Agreement of reviewers, against scikit-learn and krippendorff on the votes themselves."""
 
 from itertools import combinations
 

@@ -1,4 +1,4 @@
-"""The review app under attack: what is not allowed is refused, and told in one line."""
+"""The review app under attack: forbidden requests are refused, each in one line."""
 
 import json
 import multiprocessing

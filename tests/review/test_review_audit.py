@@ -1,4 +1,4 @@
-"""Pairs that are spared: the forecast, the audit's bound, and a whole review with both."""
+"""Pairs without a question: the forecast, the audit's bound, and a whole review with both."""
 
 import copy
 import itertools

@@ -1,4 +1,4 @@
-"""What was reviewed, against a count straight from the votes."""
+"""Counts of a review, against a count straight from the votes."""
 
 import json
 import random

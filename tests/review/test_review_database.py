@@ -1,4 +1,4 @@
-"""The database of a review: what it holds of a write is what the writer was told."""
+"""The database of a review: a write is stored exactly if the writer is told so."""
 
 import sqlite3
 

@@ -1,4 +1,4 @@
-"""Boxes that are sent to the server by anything but its own page: none leaves its image."""
+"""Boxes sent to the server by other clients than its page: none leaves its image."""
 
 import pytest
 from fastapi.testclient import TestClient

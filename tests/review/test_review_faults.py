@@ -1,4 +1,4 @@
-"""Faults beneath a review: what is acknowledged is stored, and all else says that it is not."""
+"""Faults beneath a review: acknowledged decisions are stored, others are not confirmed."""
 
 import asyncio
 import copy

@@ -1,4 +1,4 @@
-"""Looking through what was decided: one's own decisions, changed ones, items to look at again."""
+"""Viewing decisions: one's own, changed ones, and items to view again."""
 
 import itertools
 import json

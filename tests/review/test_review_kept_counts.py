@@ -1,4 +1,4 @@
-"""The counts that are kept with the decisions, after anything that reviewers may do."""
+"""The counts that are stored with the decisions, after any actions of reviewers."""
 
 import tempfile
 from pathlib import Path

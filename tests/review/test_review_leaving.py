@@ -1,4 +1,4 @@
-"""Joint verification when reviewers leave, come back, or come while an item is closed."""
+"""Joint verification when reviewers leave, return, or join while an item is closed."""
 
 from dataclasses import replace
 

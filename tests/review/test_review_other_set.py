@@ -1,4 +1,4 @@
-"""A database whose review is of another set: its decisions are no verdict on the pictures here."""
+"""A database with the review of another set: its decisions do not apply to these pictures."""
 
 from dataclasses import replace
 

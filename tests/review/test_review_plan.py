@@ -1,4 +1,4 @@
-"""What people write into `review` of set.json: what it may hold, and the line for the rest."""
+"""`review` of set.json, which people write: valid values, and the message for others."""
 
 import json
 

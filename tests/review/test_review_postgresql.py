@@ -1,4 +1,4 @@
-"""The tests of a review once more, on PostgreSQL: queue, quiz, counts, history, boxes, exports."""
+"""The tests of a review again, on PostgreSQL: queue, quiz, counts, history, boxes, exports."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The review's queue and decisions: who is asked what, what stands, and what follows from it."""
+"""The review's queue and decisions: questions, standing decisions, and their consequences."""
 
 import time
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Boxes on the frames of videos: who is asked when, tracks between frames, and their export."""
+"""Boxes on the frames of videos: order of questions, tracks between frames, and export."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Rows of a detector's answers against plain loops over each image."""
+"""Rows of a detector's predictions against plain loops over each image."""
 
 from types import SimpleNamespace
 

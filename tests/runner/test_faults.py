@@ -1,4 +1,4 @@
-"""What can go wrong on one machine: altered files, clocks, two drivers, interrupts with a cache."""
+"""Faults on one machine: altered files, clocks, two drivers, interrupts with a cache."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""A command that is given again after one thing changed says which, as a user wrote it."""
+"""A repeated command after one change names the change, in the user's words."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The way of one image: few files to its sealed shard, and no package that a run has no use for."""
+"""The way of one image: few files to its sealed shard, and no unneeded package."""
 
 import json
 import subprocess

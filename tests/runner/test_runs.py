@@ -1,4 +1,4 @@
-"""Whole runs on real frames: resumed, repeated, killed, and fed what is broken."""
+"""Whole runs on real frames: resumed, repeated, killed, and with broken inputs."""
 
 import json
 import shutil

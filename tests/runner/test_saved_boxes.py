@@ -1,4 +1,4 @@
-"""What is told of the boxes of a file, in pieces of its images, against all of them at once."""
+"""Notes on the boxes of a file, in pieces of its images, against all of them at once."""
 
 from itertools import chain
 from types import SimpleNamespace

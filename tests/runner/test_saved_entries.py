@@ -1,4 +1,4 @@
-"""Results read as columns, the quick way and entry by entry."""
+"""Results read as columns, by the fast way and entry by entry."""
 
 import json
 import tracemalloc

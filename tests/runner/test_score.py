@@ -1,4 +1,4 @@
-"""Saved predictions over the released metadata, and what is wrong with some."""
+"""Saved predictions over the released metadata, and faulty ones."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Sweeps of a real model over a real video: what they hold, and that nothing can change them."""
+"""Sweeps of a real model over a real video: their contents, and their reproducibility."""
 
 import json
 import shutil

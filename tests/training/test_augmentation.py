@@ -1,4 +1,4 @@
-"""Augmentation: what is drawn how often, that nothing else decides it, and what is refused."""
+"""Augmentation: frequencies of draws, their only causes, and refusals."""
 
 import hashlib
 import subprocess

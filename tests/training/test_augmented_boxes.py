@@ -1,4 +1,4 @@
-"""Augmentation by operators that move what is in an image: true boxes move with it."""
+"""Augmentation by operators that move objects: true boxes move with them."""
 
 import numpy as np
 import pytest

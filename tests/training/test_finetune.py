@@ -1,4 +1,4 @@
-"""`steadyeye finetune` on real frames, from the command to a model that runs as any other."""
+"""`steadyeye finetune` on real frames, from the command to a model that runs like any other."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Classifiers trained further: heads of every library, both losses, and folders read back."""
+"""Fine-tuned classifiers: heads of every library, both losses, and folders read back."""
 
 import os
 import shutil

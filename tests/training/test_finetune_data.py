@@ -1,4 +1,4 @@
-"""What is trained on, how it is parted, and what must not leak from one side to the other."""
+"""Training data, their split, and leakage from one side to the other."""
 
 import json
 import shutil

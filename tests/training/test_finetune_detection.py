@@ -1,4 +1,4 @@
-"""Detectors trained further: their targets, losses, heads and folders, and what is refused.
+"""Fine-tuned detectors: their targets, losses, heads and folders, and refusals.
 
 Weights are random: nothing is downloaded.
 """

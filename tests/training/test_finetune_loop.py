@@ -1,4 +1,4 @@
-"""The loop of training on real frames: killed, altered, interrupted, diverging and searched."""
+"""The training loop on real frames: killed, altered, interrupted, diverging and searched."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""What training further bought: hand-worked tables, outside references, and a model that is run."""
+"""Gains of fine-tuning: hand-worked tables, outside references, and a model that is run."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Streams that lose packets: a frame that is measured is one that was sent."""
+"""Streams that lose packets: a measured frame is one that was sent."""
 
 import random
 import time

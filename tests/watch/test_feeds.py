@@ -1,4 +1,4 @@
-"""Frames of files, of a folder that fills, and of streams that drop out."""
+"""Frames of files, of a growing folder, and of interrupted streams."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Objects of a stream: what is counted frame by frame is what is counted of the whole video."""
+"""Objects of a stream: the counts frame by frame equal those of the whole video."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""A watch in operation: counters over restarts, a disk that fails, alerts that do not arrive."""
+"""A watch in operation: counters over restarts, a failing disk, undelivered alerts."""
 
 import socket
 

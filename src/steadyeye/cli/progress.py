@@ -127,7 +127,7 @@ class Bars(_CellWatcher):
         return advance
 
     def report_resumed(self, name: str, finished: int, shards: int) -> None:
-        """Says what an earlier run had finished."""
+        """Prints what an earlier run had finished."""
         self.say(f"{name}: {finished} of {number_of(shards, 'shard')} already done")
 
     def say(self, line: str) -> None:

@@ -1,11 +1,11 @@
-"""Objects as a person at a prompt or in a notebook sees them: one line, or a small table."""
+"""Objects at a prompt or in a notebook: one line, or a small table."""
 
 from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any, TypeAlias, TypeVar
 
 Bar: TypeAlias = tuple[float, float, float]
-"""The low end of an interval, the value and the high end, of a share: 0…1."""
+"""The low end of an interval, the value and the high end, each a share 0…1."""
 
 LONGEST = 100  # characters of a `repr`
 WIDTH, HEIGHT = 120, 12  # pixels of a bar
@@ -25,7 +25,7 @@ def table(
     rows: Sequence[Sequence[str]],
     bars: Sequence[Bar | None] = (),
 ) -> str:
-    """A table as HTML, all text escaped; `bars`: of each row one more cell, its interval drawn."""
+    """A table as HTML, all text escaped; `bars`: an interval per row, in one more cell."""
     titles = [*columns, *([""] if bars else [])]
     head = "".join(f"<th>{escape(title)}</th>" for title in titles)
     body = []
@@ -46,13 +46,13 @@ def prose(title: str, paragraphs: Sequence[str]) -> str:
 
 
 Facts: TypeAlias = Sequence[tuple[str, str]]
-"""What is to be known of an object, name and text."""
+"""The properties of an object as pairs of name and text."""
 
 
 def shown_as(kind: str, facts: Callable[[Any], Facts]) -> Callable[[Kind], Kind]:
     """Gives a class a short `repr` and a table for notebooks.
 
-    `facts`: of an object what is to be known; the `repr` has the texts alone.
+    `facts`: returns the properties of an object; the `repr` has the texts alone.
     """
 
     def line(self: Any) -> str:

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 Sample = tuple[str, Mapping[str, str], float | None]
-"""The end of a name, labels, and a value; None: there is none, and no line."""
+"""The suffix of a metric's name, labels, and a value; None: no value and no line."""
 
 Family = tuple[str, str, str, Iterable[Sample]]
-"""A name, a type, what it is, and its samples."""
+"""A name, a type, a help text, and its samples."""
 
 
 def write_families(families: Iterable[Family]) -> str:

@@ -147,7 +147,7 @@ def _module(plugin: Outside) -> ModuleType:
         return _of_file(plugin.module, plugin.file)
     if plugin.module.startswith(plugin_folder.__name__):
         plugin_folder.refresh()
-    importlib.invalidate_caches()  # a file may be newer than the last look into its folder
+    importlib.invalidate_caches()  # a file may be newer than the last listing of its folder
     return importlib.import_module(plugin.module)
 
 

@@ -1,7 +1,7 @@
 """The files in `$STEADYEYE_PLUGINS` as modules: `steadyeye.core.plugin_folder.operators.darken`.
 
-They are found by their path, so that another process that has the same variable imports them too,
-which unpickling asks for.
+They are imported by path, so that another process with the same variable can import them too,
+which unpickling needs.
 """
 
 import os
@@ -11,12 +11,12 @@ VARIABLE = "STEADYEYE_PLUGINS"
 
 
 def folders(text: str) -> list[Path]:
-    """The folders that the variable names, between them what separates folders in `$PATH`."""
+    """The folders that the variable names, separated as in `$PATH`."""
     return [Path(part).expanduser().absolute() for part in text.split(os.pathsep) if part]
 
 
 def refresh() -> None:
-    """Looks up again which folders the variable names."""
+    """Reads the folders again from the variable."""
     __path__[:] = map(str, folders(os.environ.get(VARIABLE, "")))
 
 

@@ -67,16 +67,16 @@ EXTRAS = {
     "uvicorn": "review",
 }
 
-# import name → the name it is installed by, where the two differ and no extra brings it
+# import name → the name by which pip installs it, if they differ and no extra installs it
 DISTRIBUTIONS = {
     "PIL": "pillow",
     "cv2": "opencv-python-headless",
-    # it asks for opencv-python, which would lie over our headless one; its metrics do without
+    # it requires opencv-python, which would overwrite our headless build; its metrics do not
     "trackeval": "--no-deps trackeval",
     "yaml": "pyyaml",
 }
 
-# annotation of a parameter → what its value must be, and how that is said
+# annotation of a parameter → what its value must be, and the words for it
 PLAIN: Mapping[Any, tuple[Any, str]] = {
     int: (int, "a whole number"),
     float: ((int, float), "a number"),
@@ -181,7 +181,7 @@ def load(kind: str, name: str) -> Callable[..., Any]:
     except ModuleNotFoundError as error:
         extra = declaration(kind, name).extra
         raise not_installed(title, error, extra) from error
-    # what builds the others says itself what failed
+    # `build` reports errors of the other kinds itself
     if kind in ("metrics", "analyses", "probes"):
         return outside_plugins.guard(outside, title, plugin)
     return plugin

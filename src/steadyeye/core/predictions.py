@@ -1,4 +1,4 @@
-"""Predictions in memory: one row a sample, columns as arrays."""
+"""Predictions in memory: one row per sample, columns as arrays."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,42 +13,41 @@ from steadyeye.core.boxes import BoxTable, Verified
 from steadyeye.core.format import number_of, percent
 
 ROUNDING = 1e-6
-"""By which a probability may lie outside 0…1."""
+"""Tolerance of a probability outside 0…1."""
 
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
     """A sealed table of predictions of one model on one source, n rows in the source's order.
 
-    `ids`, `groups`, `errors`: (n,) str; `errors` is empty where the sample was predicted. `truth`:
-    (n, classes) bool, the sample's own labels; all False: unlabelled. `scores`: (n, classes)
-    float32 over the *dataset's* classes (the model's own where the data has none); `-inf` for a
-    class no model class maps to, NaN in rows with an error. `top`, `top_scores`: (n, m) the model's
-    own best classes and their scores, falling. `others`: (o,) the model's own classes that stand
-    for none of the data and compete with them, as they do where the data's list is open: an answer
-    among them is wrong. `tags`: column → (n,) array, or (n, m) where the sample carries a vector.
-    `columns`: what the source said its samples carry. `fingerprint`: the source's; two tables with
-    the same one hold the same samples. `stored`: (n,) arrays of `predicted`, `confidence`, `rank`
-    and `probability`, among all classes that compete, and of `softmax` and `least`: see
-    `predictions.schema.ANSWERS`; `scores` is (n, 0) where they were not kept. `sweep`: of degraded
-    images, `levels` (operator → its levels) and `seed`. `probe`: of images made to explain
-    detections, `name`, `data` and `reference` (each a name and a fingerprint), `model` (whose
-    detections), `score`, `limit`, `seed`, `settings`: see `steadyeye.explain`. `boxes`,
-    `detections`: of a detector, what is there and what it says is there, over the classes of the
-    data; row i of the table is their image i. `predicted_class` is then the class of the most
-    confident box that competes, −1: none. `candidates`: where a review was tagged, the table with
-    the frames that it did not accept; this one is then without them. `parents`: for each class of
-    the data those directly above it, None where the data has no hierarchy. `verified`: of which
-    classes somebody verified in an image that they are there or are not; None: of all in all.
-    `raw_detections`: of a detector, all that it says is there, over `model_classes`, those that the
-    data has not included; None where it was not kept. `model_to_data_class`: (model classes,) the
-    data's class of each of the model's own, −1: none; None where it is not known. `model_mark`: the
-    model's fingerprint. `content`: changes with the bytes of the images, '' where nobody looked at
-    them. `recipe`: what its recipe says; of a model that was trained further also of what and on
-    what. `doubt`: in which other format its detections, or other order its classes, seem to
-    be; '' if in none.
+    `ids`, `groups`, `errors`: (n,) str; `errors` is empty if the sample was predicted. `truth`: (n,
+    classes) bool, the sample's labels; all False: unlabelled. `scores`: (n, classes) float32 over
+    the *dataset's* classes (the model's own if the data have none); `-inf` for a class without a
+    mapped model class, NaN in rows with an error; (n, 0) if scores were not stored. `top`,
+    `top_scores`: (n, m) the model's own best classes and their scores, falling. `others`: (o,) the
+    model's own classes that map to no class of the data and compete with them, as in data with an
+    open list: a prediction among them is wrong. `tags`: column → (n,) array, or (n, m) if the
+    sample has a vector. `columns`: the columns of the source. `fingerprint`: the source's; two
+    tables with the same one hold the same samples. `stored`: (n,) arrays of `predicted`,
+    `confidence`, `rank` and `probability`, among all competing classes, and of `softmax` and
+    `least`: see `predictions.schema.ANSWERS`. `sweep`: of degraded images, `levels` (operator → its
+    levels) and `seed`. `probe`: of images made to explain detections, `name`, `data` and
+    `reference` (each a name and a fingerprint), `model` (the explained detector), `score`, `limit`,
+    `seed`, `settings`: see `steadyeye.explain`. `boxes`, `detections`: of a detector, the true
+    boxes and the detections, over the classes of the data; row i of the table is their image i.
+    `predicted_class` is then the class of the most confident competing detection, −1: none.
+    `candidates`: of a reviewed table, the table with the rejected frames too; this one is then
+    without them. `parents`: for each class of the data those directly above it, None if the data
+    have no hierarchy. `verified`: the classes whose presence or absence was verified in each image;
+    None: all classes in all images. `raw_detections`: of a detector, all detections over
+    `model_classes`, also of classes that the data do not have; None if not stored.
+    `model_to_data_class`: (model classes,) the data's class of each of the model's own, −1: none;
+    None if not known. `model_mark`: the model's fingerprint. `content`: changes with the bytes of
+    the images, '' if they were not read. `recipe`: the model's recipe; of a fine-tuned model also
+    its base model and its training data. `doubt`: the other format that its detections, or
+    other order that its classes seem to be in; '' if none.
 
-    Example, on made-up predictions of 12 pm-sets of five frames:
+    Example with invented predictions of 12 pm-sets of five frames:
 
         >>> from steadyeye.testing import example_predictions
         >>> predictions = example_predictions(margin=0.5)
@@ -101,7 +100,7 @@ class Predictions:
         return notebook.table("Predictions", ("", ""), self._facts())
 
     def _facts(self) -> list[tuple[str, str]]:
-        """What a person wants to know first, name and text."""
+        """The main properties, name and text."""
         lost = int(np.sum(~self.valid))
         return [
             ("", f"{self.model} on {self.data}"),
@@ -118,15 +117,15 @@ class Predictions:
 
     @cached_property
     def distinct_groups(self) -> tuple[NDArray[np.str_], NDArray[np.intp]]:
-        """The distinct groups, sorted, and (n,) which of them each row is in."""
+        """The distinct groups, sorted, and (n,) the index of each row's group."""
         names, number = np.unique(self.groups, return_inverse=True)
         return names, number
 
     @cached_property
     def clusters(self) -> tuple[NDArray[np.str_], NDArray[np.intp]]:
-        """The distinct videos, sorted, and (n,) which of them each row is of.
+        """The distinct videos, sorted, and (n,) the index of each row's video.
 
-        Without a `video` tag every group counts as a video of its own.
+        Without a `video` tag every group counts as its own video.
         """
         if "video" not in self.tags:
             return self.distinct_groups
@@ -135,29 +134,29 @@ class Predictions:
 
     @cached_property
     def has_probabilities(self) -> bool:
-        """Whether all scores lie in 0…1, and so are taken for probabilities and not for logits."""
+        """Whether all scores lie in 0…1: they then count as probabilities, not as logits."""
         of_rows = [self.stored.get("least", self.scores), self.own_score]
         of_rows += [
             self.stored[name] for name in sorted({"confidence", "probability"} & self.stored.keys())
         ]
         every = np.concatenate([scores[self.valid].ravel() for scores in of_rows])
         every = every[np.isfinite(every)]
-        # rounding takes an average of ones a little above 1
+        # by rounding, an average of ones may be a little above 1
         return bool(((every >= -ROUNDING) & (every <= 1 + ROUNDING)).all())
 
     def format_score(self, score: float) -> str:
-        """A score as users read it: `84.8 %`, or `score 3.78` where it is no probability."""
+        """A score for users: `84.8 %`, or `score 3.78` if it is no probability."""
         return percent(score) if self.has_probabilities else f"score {score:.2f}"
 
     def find_share(self, score: float) -> float | None:
-        """A score as a share, rounded; None where it is no probability."""
+        """A score as a share, rounded; None if it is no probability."""
         return round(score, 3) if self.has_probabilities and np.isfinite(score) else None
 
     @property
     def competing(self) -> int:
-        """How many classes an answer is chosen among: those of the data that it can be, and others.
+        """The number of classes that compete: the data's mapped classes, and `others`.
 
-        A class of the data that no class of the model stands for cannot be an answer.
+        A class of the data without a mapped model class cannot be predicted.
         """
         if self.model_to_data_class is None:
             return len(self.classes) + len(self.others)
@@ -194,19 +193,19 @@ class Predictions:
         return np.asarray(hit & self.valid & of_data, dtype=np.bool_)
 
     def answer(self, row: int) -> str:
-        """The name of the best class of a row; `nothing` where a detector found none."""
+        """The name of the best class of a row; `nothing` if a detector has no detection."""
         index = int(self.predicted_class[row])
         if index < len(self.classes):
             return self.classes[index] if index >= 0 else "nothing"
         name = self.model_classes[self.others[index - len(self.classes)]]
-        # a model may call something else by a name of the data's
+        # another class of the model may have the name of a class of the data
         return f"{name} (another)" if name in self.classes else name
 
     @cached_property
     def own(self) -> NDArray[np.intp]:
         """(n,) the best of all the model's own classes, which needs neither labels nor a class map.
 
-        −1 in rows with an error, and where a detector found nothing.
+        −1 in rows with an error, and if a detector has no detection.
         """
         if not self.top.shape[1]:
             return self.predicted_class
@@ -220,40 +219,41 @@ class Predictions:
         return np.where(self.valid, self.top_scores[:, 0], np.float32(np.nan))
 
     def own_answer(self, row: int) -> str:
-        """The name of the model's own best class of a row; `nothing` where it found none."""
+        """The name of the model's own best class of a row; `nothing` if there is none."""
         return self.own_name(int(self.own[row]))
 
     def own_name(self, index: int) -> str:
-        """The name of a class as `own` numbers them; `nothing` for −1."""
+        """The name of a class by its index in `own`; `nothing` for −1."""
         names = self.model_classes if self.top.shape[1] else self.classes
         return names[index] if index >= 0 else "nothing"
 
     @cached_property
     def rank(self) -> NDArray[np.int32]:
-        """(n,) how many classes stand before the true one (0 = first); −1 where there is none."""
+        """(n,) the number of classes ranked before the true one (0 = first); −1 without one."""
         if "rank" in self.stored:
             return np.asarray(self.stored["rank"], dtype=np.int32)
         return true_rank(self.scores, self.truth & self.valid[:, None])
 
     @cached_property
     def probability(self) -> NDArray[np.float32]:
-        """(n,) the score of the true class; NaN where there is none."""
+        """(n,) the score of the true class; NaN without one."""
         if "probability" in self.stored:
             return np.asarray(self.stored["probability"], dtype=np.float32)
         return true_score(self.scores, self.truth & self.valid[:, None])
 
     @cached_property
     def has_label(self) -> NDArray[np.bool_]:
-        """(n,) True where the sample carries a label."""
+        """(n,) True if the sample has a label."""
         return np.asarray(self.truth.any(axis=1), dtype=np.bool_)
 
 
 def samples(tables: Sequence[Predictions]) -> list[str]:
-    """What names the samples of each table: the same text for tables of the same samples.
+    """A text for the samples of each table; equal texts mean equal samples.
 
-    The source's fingerprint; with what the images held where two tables with the same one tell
-    otherwise. What nobody looked at, as of saved predictions, and what cannot be compared, such as
-    the version of an object and the digest of a file, counts as the same.
+    It is the source's fingerprint, with the content of the images if two tables with the same
+    fingerprint have different contents. Contents that were not read, as of saved predictions, and
+    contents that cannot be compared, such as an object's version and a file's digest, count as
+    equal.
     """
     contents: dict[tuple[str, str], set[str]] = {}
     for table in tables:
@@ -270,9 +270,9 @@ def samples(tables: Sequence[Predictions]) -> list[str]:
 
 
 def true_rank(scores: NDArray[np.float32], truth: NDArray[np.bool_]) -> NDArray[np.int32]:
-    """(n,) how many classes stand before the best true class, ties going to the lower index.
+    """(n,) the number of classes ranked before the best true class; ties to the lower index.
 
-    `scores`: (n, classes) float32; `truth`: (n, classes) bool. 0 exactly where the best class is a
+    `scores`: (n, classes) float32; `truth`: (n, classes) bool. 0 exactly if the best class is a
     true one; −1 in rows without a true class.
     """
     best = _best_true(scores, truth)
@@ -289,6 +289,6 @@ def true_score(scores: NDArray[np.float32], truth: NDArray[np.bool_]) -> NDArray
 
 
 def _best_true(scores: NDArray[np.float32], truth: NDArray[np.bool_]) -> NDArray[np.intp]:
-    # a true class that no model class maps to has −inf and still goes before those that are untrue
+    # a true class without a mapped model class has −inf and still ranks before the wrong ones
     rated = np.where(truth, np.maximum(scores, np.finfo(np.float32).min), -np.inf)
     return np.asarray(rated.argmax(axis=1)[:, None], dtype=np.intp)

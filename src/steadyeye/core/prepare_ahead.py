@@ -1,4 +1,4 @@
-"""What is needed next, made in threads before it is taken."""
+"""Prepares the next items in threads before they are needed."""
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
@@ -12,10 +12,10 @@ Prepared = TypeVar("Prepared")
 def prepare_ahead(
     jobs: Iterable[Job], make: Callable[[Job], Prepared], threads: int, depth: int, name: str = ""
 ) -> Generator[Prepared]:
-    """`make(job)` of each job in their order, at most `depth` of them made before they are taken.
+    """`make(job)` for each job, in order; at most `depth` results are made in advance.
 
-    What one raises comes out in its turn; those that were not begun by then never are. `name`: how
-    the names of the threads begin.
+    An exception of a job is raised in its turn; jobs that were not started by then are dropped.
+    `name`: prefix of the threads' names.
     """
     coming: deque[Future[Prepared]] = deque()
     with ThreadPoolExecutor(threads, name) as pool:

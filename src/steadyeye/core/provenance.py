@@ -1,4 +1,4 @@
-"""What made an output: versions of the packages that count and the commit of this code."""
+"""The origin of an output: versions of the relevant packages and the commit of this code."""
 
 import platform
 import subprocess
@@ -41,7 +41,7 @@ def provenance() -> dict[str, str]:
 
 
 def _commit() -> str:
-    """The git commit this code was checked out at, `-dirty` if changed; `release` otherwise."""
+    """The git commit of this code, `-dirty` if changed; `release` outside a checkout."""
     folder = Path(__file__).resolve().parent
     command = [
         "git",

@@ -1,7 +1,7 @@
-"""Python code as a syntax tree, whatever other threads parse meanwhile.
+"""Parses Python code into a syntax tree while other threads parse, too.
 
 `ast.parse` of Python 3.11 counts its depth in one place for all threads, and raises `SystemError`
-where two of them are in it (https://github.com/python/cpython/issues/106905).
+if two threads are in it (https://github.com/python/cpython/issues/106905).
 """
 
 import ast
@@ -31,5 +31,5 @@ def _parse(source: str | bytes, mode: str) -> Any:
             try:
                 return ast.parse(source, mode=mode)
             except SystemError:
-                continue  # a library parses in another thread
+                continue  # another thread is parsing
         return ast.parse(source, mode=mode)

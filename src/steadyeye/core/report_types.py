@@ -1,4 +1,4 @@
-"""What a report is made of: sections of text, tables, figures and pictures."""
+"""The parts of a report: sections of text, tables, figures and pictures."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from steadyeye.core.claims import Claim
 
 @dataclass(frozen=True)
 class Table:
-    """A table of a section: text cells, the first column is the row's name.
+    """A table of a section: text cells; the first column is the row's name.
 
-    `open`: whether it is unfolded beside a figure too.
+    `open`: whether it is unfolded even beside a figure.
     """
 
     caption: str
@@ -24,7 +24,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Mark:
-    """A box drawn on a picture: "truth" white, "right" green, "wrong" dashed; pixels of it."""
+    """A box drawn on a picture, in its pixels: "truth" white, "right" green, "wrong" dashed."""
 
     kind: str
     box: tuple[float, ...]
@@ -33,14 +33,14 @@ class Mark:
 
 @dataclass(frozen=True)
 class Heat:
-    """A map laid over a picture, as wide and high as it: rows of values from 0, none, to 1."""
+    """A map laid over a whole picture: rows of values from 0, none, to 1."""
 
     rows: tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True)
 class Picture:
-    """One sample to show, named by its id, with the lines printed below it and marks upon it.
+    """One sample to show, by its id, with the lines printed below it and the marks on it.
 
     `small`: a thumbnail, of 64 pixels at most.
     """
@@ -56,10 +56,10 @@ class Picture:
 
 @dataclass(frozen=True)
 class Figure:
-    """A Vega-Lite chart; `alt` says in words what it shows.
+    """A Vega-Lite chart; `alt` describes it in words.
 
-    `thumbnails`: small pictures of samples of `data`. A page gives them to the chart as the dataset
-    `thumbnails`, with a `sample` and an `image` that a tooltip shows; elsewhere it is empty.
+    `thumbnails`: small pictures of samples of `data`. A page passes them to the chart as the
+    dataset `thumbnails`, with a `sample` and an `image` for the tooltip; elsewhere it is empty.
     """
 
     name: str
@@ -72,11 +72,11 @@ class Figure:
 
 @dataclass(frozen=True)
 class FilmFrame:
-    """One frame of a film: the sample it is of and what the model says there.
+    """One frame of a film: its sample and the model's prediction there.
 
-    `at`: its place on the film as one reads it, such as "3 frames later" or "level 12". `score`:
-    how high its bar is, 0…1: the probability of what the model says; None where there is none.
-    `right`, `marks`: as of a `Picture`. `answer`: what the model says, to see where it changes.
+    `at`: its place in the film in words, such as "3 frames later" or "level 12". `score`: the
+    height of its bar, 0…1, the probability of the prediction; None without one. `right`, `marks`:
+    as of a `Picture`. `answer`: the prediction, to see where it changes.
     """
 
     sample: str
@@ -105,9 +105,9 @@ class Film:
     """Frames in order, to be played and stepped through around the pictures of an exhibit.
 
     Such as all frames of a set, all levels of an operator, or one second of a video; all images
-    are of one size. `start`: the frame that is shown first. `fixed`: how many of the exhibit's
-    first pictures stay beside it, such as the anchor. `bar`: what the scores of its frames are.
-    `lanes`: a row of a timeline for each object, below the frames.
+    have the same size. `start`: the frame that is shown first. `fixed`: number of the exhibit's
+    first pictures that stay beside it, such as the anchor. `bar`: the meaning of its frames'
+    scores. `lanes`: a row of a timeline for each object, below the frames.
     """
 
     frames: tuple[FilmFrame, ...]
@@ -119,11 +119,11 @@ class Film:
 
 @dataclass(frozen=True)
 class Exhibit:
-    """Pictures to be seen side by side, such as an anchor and the frame that breaks it.
+    """Pictures to compare side by side, such as an anchor and the frame that breaks it.
 
     `wide`: a strip of up to four across the page, rather than a pair. `group`: the heading over it
-    and those of the same group after it, none if empty. `film`: the frames around the pictures.
-    `labels`, `kinds`: what a reader can filter by, the classes it is about and the kinds of break.
+    and the following ones of the same group; empty: none. `film`: the frames around the pictures.
+    `labels`, `kinds`: the filters of a reader, its classes and the kinds of break.
     """
 
     title: str
@@ -138,7 +138,7 @@ class Exhibit:
 
 
 class Topic(Enum):
-    """The question that a section answers; a report asks them in this order, under these heads."""
+    """The question that a section answers; a report has the topics in this order, as headings."""
 
     TRAINING = "Effects of training"
     WHAT = "Where the model fails"
@@ -151,13 +151,12 @@ class Topic(Enum):
 
 @dataclass(frozen=True)
 class Section:
-    """One section of a report; `text` is plain prose, one string a paragraph.
+    """One section of a report; `text` is plain prose, one string per paragraph.
 
-    `topic`: the question it answers. `place`: the sections of a topic stand in rising order of it.
+    `topic`: the question it answers. `place`: sections of a topic are sorted by it, rising.
     `method`: paragraphs on how its numbers were computed, which a page folds away. `lead`: pictures
-    for the first screen of a report, those that show the clearest break; None where there are none.
-    `claim`: what the title asserts and the interval that shows it; None where the title only names,
-    counts or asks.
+    of the clearest break, for the first screen of a report; None without any. `claim`: the
+    statement of the title with its interval; None if the title only names, counts or asks.
     """
 
     title: str
@@ -179,10 +178,10 @@ class Section:
 
     @property
     def order(self) -> tuple[int, int]:
-        """Where it stands in a report: sections are sorted by this."""
+        """The key by which sections are sorted in a report."""
         return list(Topic).index(self.topic), self.place
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing in it to read or to look at."""
+        """Whether it has no text, table, figure or picture."""
         return not (self.text or self.tables or self.figures or self.exhibits)

@@ -1,4 +1,4 @@
-"""What is required of a number, as people write it: `pm_k(k=10) >= 70%`."""
+"""Requirements for a number, as users write them: `pm_k(k=10) >= 70%`."""
 
 import ast
 import math
@@ -11,14 +11,14 @@ from steadyeye.core.spec import Spec, parse
 
 SIGNS: dict[type[ast.cmpop], str] = {ast.GtE: ">=", ast.LtE: "<=", ast.Gt: ">", ast.Lt: "<"}
 
-CLOSE = 1e-9  # what is computed in double precision is further from what it is not
+CLOSE = 1e-9  # rounding errors of double precision are smaller
 
 
 @dataclass(frozen=True)
 class Requirement:
     """A metric, `>=`, `>`, `<=` or `<`, and a number in the metric's unit (shares 0…1).
 
-    `text`: the number as it is written.
+    `text`: the number as written.
     """
 
     spec: Spec
@@ -31,32 +31,32 @@ class Requirement:
 
     @property
     def exact(self) -> Fraction:
-        """The number as it is written, which binary numbers may miss: 7 % of 100 is 7."""
+        """The number exactly as written, which binary numbers may miss: 7 % of 100 is 7."""
         bare = (self.text or str(self.number)).strip()
         return Fraction(bare.removesuffix("%")) / (100 if bare.endswith("%") else 1)
 
     @property
     def floor(self) -> bool:
-        """Whether the number is the least allowed, rather than the most."""
+        """Whether the number is a lower limit, not an upper one."""
         return self.sign.startswith(">")
 
     def is_met(self, value: float) -> bool:
-        """Whether a value is on the right side of the number, or at it where that is enough."""
+        """Whether a value meets the requirement."""
         if is_at(value, self.number):
             return self.sign.endswith("=")
         return (value > self.number) == self.floor
 
 
 def is_at(value: float, number: float) -> bool:
-    """Whether a value is the number but for rounding, as 0.692 is 69.2 %."""
+    """Whether a value equals the number up to rounding, as 0.692 equals 69.2 %."""
     return abs(value - number) <= CLOSE
 
 
 def parse_requirement(text: str) -> Requirement:
-    """The requirement that `text` writes down; a number with % is a hundredth of it.
+    """The requirement in `text`; a number with % is a hundredth of it.
 
-    Whether there is such a metric is not looked at. Raises `UsageError` for anything but a metric,
-    one comparison and a number.
+    The metric need not exist. Raises `UsageError` for anything but a metric, one comparison and a
+    number.
     """
     words = text.strip()
     bare = words.removesuffix("%")
@@ -82,7 +82,7 @@ def parse_requirement(text: str) -> Requirement:
 
 
 def parse_number(text: str, whole: str | None = None) -> float:
-    """The number in `text`, `0.02` or `2%`. Raises `UsageError` where there is none."""
+    """The number in `text`, `0.02` or `2%`. Raises `UsageError` if there is none."""
     bare = text.strip().removesuffix("%")
     try:
         value = float(bare)

@@ -1,4 +1,4 @@
-"""Finding a result among those of a cell, and the models that can be compared row by row."""
+"""Selects a result among those of a cell, and the models that can be compared row by row."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ def read_k(result: Result) -> int:
 
 
 def add_parameters(name: str, parameters: Mapping[str, object]) -> str:
-    """The name of a result with the parameters that it does not have yet.
+    """The name of a result with further parameters, except those that it has.
 
     Example:
         >>> add_parameters("map_drop(k=3)", {"k": 3, "iou": "coco"})
@@ -38,25 +38,25 @@ def add_parameters(name: str, parameters: Mapping[str, object]) -> str:
 
 
 def read_score(result: Result, default: float) -> float:
-    """The score that a result of a detector counts from; `default` where its name has none."""
+    """The score threshold of a detector's result; `default` if its name has none."""
     return float(_find_parameter(result, "score") or default)
 
 
 def _find_parameter(result: Result, parameter: str) -> str:
-    """A parameter in the name of a result, as text; blank where it has none."""
+    """A parameter in the name of a result, as text; empty if it has none."""
     written = re.search(rf"\b{parameter}=([^,)]+)", result.name)
     return written[1] if written else ""
 
 
 def among(result: Result) -> str:
-    """Among how many classes the answers were chosen that a result is about; blank for none."""
+    """The number of competing classes of a result, in words; empty without one."""
     return "" if result.classes is None else f"{result.classes:,}"
 
 
 def limit(method: str) -> str:
-    """What an interval is limited to, or why there is none, from the name of its method.
+    """The limit of an interval, or why there is none, from the name of its method.
 
-    `within this one video only`, `no interval: too few images`; "" where nothing limits it.
+    `within this one video only`, `no interval: too few images`; "" without a limit.
     """
     why = re.match(r"none: ([^:;]+)", method)
     if why:
@@ -65,7 +65,7 @@ def limit(method: str) -> str:
 
 
 def select_same_samples(evaluated: Sequence[Evaluated]) -> list[Evaluated]:
-    """The models that saw the very same samples as the first of them, in the same order."""
+    """The models with the same samples as the first of them, in the same order."""
     first = evaluated[0].predictions
     return [
         candidate

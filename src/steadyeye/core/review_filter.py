@@ -1,4 +1,4 @@
-"""Tables whose frames people judged: what they accepted, with the candidates kept beside it."""
+"""Reviewed tables: the accepted frames, with all candidates kept beside them."""
 
 from dataclasses import replace
 from typing import Any
@@ -12,12 +12,11 @@ from steadyeye.core.predictions import Predictions
 
 
 def select_reviewed(predictions: Predictions) -> Predictions:
-    """The rows that numbers count, `candidates` being the whole table.
+    """The rows that count for metrics, `candidates` being the whole table.
 
-    Where there is a tag `sampled`, 1 or 0, those with 1: all that was sampled, whatever the review
-    said. Else those that the review accepted, by the tag `accepted`; without either the table as
-    it is. A set whose anchor leaves takes all its frames along. Raises `UsageError` for another
-    value.
+    With a tag `sampled`, 1 or 0, the rows with 1: all sampled frames, whatever the review decided.
+    Otherwise the accepted rows, by the tag `accepted`; without either tag the unchanged table. If
+    an anchor is left out, so is its set. Raises `UsageError` for another value.
     """
     if "sampled" in predictions.tags:
         return _select_marked(predictions, "sampled", "not part of the sample")
@@ -25,7 +24,7 @@ def select_reviewed(predictions: Predictions) -> Predictions:
 
 
 def select_accepted(predictions: Predictions) -> Predictions:
-    """The rows that people accepted, by the tag `accepted`, as `select_reviewed`."""
+    """The accepted rows, by the tag `accepted`, as `select_reviewed`."""
     if "accepted" not in predictions.tags:
         return predictions
     return _select_marked(predictions, "accepted", "not accepted by review")

@@ -1,4 +1,4 @@
-"""Random streams that depend on a seed and a name alone: same in any order, process or machine."""
+"""Random streams that depend on a seed and a name alone: equal in any order and process."""
 
 import hashlib
 
@@ -14,7 +14,7 @@ def stream(seed: int, *names: str) -> np.random.Generator:
 
 
 def fingerprint(*parts: str | bytes) -> str:
-    """A 16-digit hexadecimal digest of `parts`, each kept apart from the next."""
+    """A 16-digit hexadecimal digest of `parts`; the boundaries between parts count."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
@@ -24,7 +24,7 @@ def fingerprint(*parts: str | bytes) -> str:
 
 
 class BlockFingerprint:
-    """The `fingerprint` of parts that come in blocks; `length`: of the first, in bytes."""
+    """The `fingerprint` of parts that arrive in blocks; `length`: of the first part, in bytes."""
 
     def __init__(self, length: int | None = None) -> None:
         self._digest = hashlib.sha256()

@@ -1,6 +1,6 @@
-"""The code that a function or class runs, read from its file: what it refers to, step by step.
+"""The code that a function or class runs, read from its file with all that it refers to.
 
-The unit is a definition of a module, not the module: an edit of another function in the same file
+The unit is a definition in a module, not the module: an edit of another function in the same file
 changes nothing. Comments, docstrings, annotations of parameters and the layout do not count.
 """
 
@@ -20,10 +20,10 @@ OURS = __name__.partition(".")[0]
 ROOT = Path(__file__).resolve().parent.parent
 
 Symbol: TypeAlias = tuple[str, str]
-"""A module and a name that it defines; "" for all that it defines."""
+"""A module and a name that it defines; "" for all of them."""
 
 Reference: TypeAlias = tuple[str, str]
-"""A name as it stands in the code, and the attribute that is taken of it or ""."""
+"""A name in the code, and the attribute read from it, or ""."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class Definition:
 class Module:
     """A module in its parts.
 
-    `imports`: local name → (module, name of it or ""). `defined`: name → its definitions.
-    `always`: the statements that bind no name, which run whatever is imported of it.
+    `imports`: local name → (module, name in it or ""). `defined`: name → its definitions. `always`:
+    the statements that bind no name, which run on every import.
     """
 
     imports: dict[str, list[Symbol]] = field(default_factory=dict)
@@ -52,8 +52,8 @@ class Module:
 class Closure:
     """All code that some symbols run.
 
-    `digest`: of the normalised code. `files`: in which it stands. `packages`: import names of the
-    packages of others that it refers to.
+    `digest`: of the normalised code. `files`: the files with the code. `packages`: import names of
+    the third-party packages that it refers to.
     """
 
     digest: str
@@ -66,8 +66,8 @@ def closure(
 ) -> Closure:
     """The code that `roots` run.
 
-    Only modules of ours and those of the roots' own packages are entered; of others the package is
-    named. `packages`: import names that count where a constant names them, as `library("timm")`.
+    Only our modules and those of the roots' own packages are followed; of others the package is
+    listed. `packages`: import names that count if a constant names them, as `library("timm")`.
     `leave`: modules that do not count.
     """
     entered = {OURS, *(module.partition(".")[0] for module, _ in roots)}
@@ -98,7 +98,7 @@ def closure(
 
 @cache
 def file_of(module: str) -> Path | None:
-    """The Python file of a module, found without importing it; None where there is none."""
+    """The Python file of a module, without importing it; None if there is none."""
     head, _, rest = module.partition(".")
     is_ours = head == OURS and not rest.startswith(("plugin_file_", "core.plugin_folder."))
     spec = None if is_ours or module not in sys.modules else sys.modules[module].__spec__
@@ -114,13 +114,13 @@ def file_of(module: str) -> Path | None:
 
 
 def _folders(package: str) -> list[Path]:
-    """Where a top-level package lies, or its module without the suffix."""
+    """The paths at which a top-level package may be, or its module without the suffix."""
     try:
         spec = find_spec(package)
     except (ImportError, ValueError):
         return []
     if spec is None:
-        # what the user names may lie in the current folder, see `imports.search_current_folder`
+        # the user's modules may be in the current folder, see `imports.search_current_folder`
         return [Path.cwd() / package]
     if spec.submodule_search_locations is not None:
         return [Path(folder) for folder in spec.submodule_search_locations]
@@ -128,7 +128,7 @@ def _folders(package: str) -> list[Path]:
 
 
 def parse(file: Path, name: str) -> Module:
-    """The parts of the module `name` in a file; a file that is as it was is not read again."""
+    """The parts of the module `name` in a file; an unchanged file is not read again."""
     stat = file.stat()
     return _parse(file, name, stat.st_size, stat.st_mtime_ns)
 
@@ -153,7 +153,7 @@ def _parse(file: Path, name: str, size: int, modified: int) -> Module:
 
 
 def _read_bound_names(node: ast.AST, package: str) -> Iterator[tuple[str, Symbol]]:
-    """The names that an import binds, each with what it stands for."""
+    """The names that an import binds, each with its symbol."""
     if isinstance(node, ast.Import):
         for alias in node.names:
             whole = alias.name if alias.asname else alias.name.partition(".")[0]
@@ -168,7 +168,7 @@ def _read_bound_names(node: ast.AST, package: str) -> Iterator[tuple[str, Symbol
 
 
 class _Normal(ast.NodeTransformer):
-    """Takes out what changes nothing when the code runs: docstrings, annotations, imports."""
+    """Removes parts that have no effect on running code: docstrings, annotations, imports."""
 
     def visit(self, node: ast.AST) -> ast.AST:
         body = vars(node).get("body")
@@ -192,7 +192,7 @@ def _is_text(node: ast.AST) -> bool:
 
 
 def _is_for_types(node: ast.AST) -> bool:
-    """Whether a statement only serves the type checker."""
+    """Whether a statement serves the type checker only."""
     if not isinstance(node, ast.If):
         return False
     test = node.test
@@ -201,7 +201,7 @@ def _is_for_types(node: ast.AST) -> bool:
 
 
 def _walk(node: ast.AST) -> Iterator[ast.AST]:
-    """All nodes but those for the type checker, and but the annotations."""
+    """All nodes except those for the type checker and the annotations."""
     yield node
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns"):
@@ -221,7 +221,7 @@ def _definition(statement: ast.stmt) -> Definition:
             constants.add(node.value)
         if isinstance(node, ast.Name):
             references.add((node.id, ""))
-    # `a.b` holds the name `a` as well; where it is only taken apart, the parts count
+    # `a.b` contains the name `a`, too; if only its attributes are read, these count
     apart = {name for name, attribute in references if attribute}
     before_dots = {id(n.value) for n in ast.walk(statement) if isinstance(n, ast.Attribute)}
     bare = {
@@ -238,7 +238,7 @@ def _definition(statement: ast.stmt) -> Definition:
 
 
 def _names(statement: ast.stmt) -> set[str]:
-    """The names that a top-level statement binds or fills."""
+    """The names that a top-level statement binds or changes."""
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return {statement.name}
     targets: list[ast.AST] = []
@@ -262,7 +262,7 @@ def _definitions(module: Module, name: str) -> list[Definition]:
 
 
 def _find_referred_symbols(module: Module, own: str, definition: Definition) -> Iterator[Symbol]:
-    """What the names in a definition stand for, as far as they are of modules."""
+    """The symbols to which the names in a definition refer, if they are in modules."""
     for name, attribute in definition.references:
         if name in module.defined:
             yield own, name
@@ -274,7 +274,7 @@ def _find_referred_symbols(module: Module, own: str, definition: Definition) -> 
 
 
 def _resolve_symbol(home: str, part: str, attribute: str) -> Iterator[Symbol]:
-    """The symbol that `from home import part` and then `part.attribute` come to."""
+    """The symbol to which `from home import part` and then `part.attribute` refer."""
     inner = f"{home}.{part}" if part else home
     if home.partition(".")[0] != OURS and not part:
         yield inner, attribute
@@ -287,12 +287,12 @@ def _resolve_symbol(home: str, part: str, attribute: str) -> Iterator[Symbol]:
 
 
 def _has_module(name: str) -> bool:
-    # of other packages this would import what is above; their names are all that counts
+    # looking into other packages would import their parents; their names are enough
     return name.partition(".")[0] == OURS and file_of(name) is not None
 
 
 def _follow_import(home: str, part: str) -> Iterator[Symbol]:
-    """The name in its module, and where that has it from another, the name there."""
+    """The name in its module, and if that imports it from another, the name there."""
     yield home, part
     file = file_of(home) if home.partition(".")[0] == OURS else None
     parsed = parse(file, home) if file else Module()

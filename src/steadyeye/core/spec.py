@@ -1,6 +1,6 @@
 """Spec strings: keyword-only, Python-like text such as `video(path='clip.mp4', k=10)`.
 
-The name may be where the thing is, `my_package.my_metrics:steadiness(k=5)` or
+The name may be a path to the code: `my_package.my_metrics:steadiness(k=5)` or
 `plugins/steadiness.py:steadiness`.
 """
 
@@ -18,20 +18,20 @@ _AT_PATH = re.compile(r"(?P<home>[^()'\",]*):(?P<call>[A-Za-z_]\w*\s*(\(.*\))?)"
 
 @dataclass(frozen=True)
 class Spec:
-    """The name of a plugin and the keyword arguments to build it with."""
+    """The name of a plugin and its keyword arguments."""
 
     name: str
     kwargs: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """The canonical text: `parse(str(spec)) == spec`, arguments in the order given."""
+        """The canonical text: `parse(str(spec)) == spec`, arguments in their order."""
         if not self.kwargs:
             return self.name
         return f"{self.name}({', '.join(f'{key}={value!r}' for key, value in self.kwargs.items())})"
 
 
 def parse(text: str) -> Spec:
-    """The `Spec` that `text` writes down; values are Python literals (`ast.literal_eval`).
+    """The `Spec` in `text`; values are Python literals (`ast.literal_eval`).
 
     Raises `UsageError` for anything but a name or a name with keyword literals.
     """
@@ -73,7 +73,7 @@ def split(text: str) -> list[Spec]:
 
 
 def _parts(text: str) -> list[str]:
-    """The text between the commas that stand in no brackets and in no quotes."""
+    """The text between commas that are outside brackets and quotes."""
     parts, depth, quote, escaped, start = [], 0, "", False, 0
     for place, letter in enumerate(text):
         if quote:
@@ -90,7 +90,7 @@ def _parts(text: str) -> list[str]:
             parts.append(text[start:place])
             start = place + 1
     parts.append(text[start:])
-    # as in a list of Python, one comma may stand at the end
+    # as in a Python list, one comma may follow the last item
     return parts if parts[-1].strip() else parts[:-1]
 
 

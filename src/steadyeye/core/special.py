@@ -1,9 +1,9 @@
-"""Seven functions of scipy.special, without what importing that package brings along.
+"""Seven functions of scipy.special, without the import of that package.
 
-Its `__init__` wraps hundreds of functions for other array libraries, and with them imports
-numpy.f2py, numpy.testing and unittest: 0.18 s of a processor, several times what all else of a
-small report takes to import but NumPy and Arrow. The functions themselves are in one compiled
-module of it, which takes 0.02 s. They are the same objects, so every number is the same.
+Its `__init__` wraps hundreds of functions for other array libraries, and imports numpy.f2py,
+numpy.testing and unittest with them: 0.18 s, several times the other imports of a small report
+besides NumPy and Arrow. The functions are in one of its compiled modules, which takes 0.02 s. They
+are the same objects, so every number is the same.
 """
 
 import sys
@@ -22,10 +22,10 @@ NAMES = ("betaincinv", "expit", "gammainc", "ndtr", "ndtri", "stdtr", "stdtrit")
 
 
 class _WithoutContent(MetaPathFinder, Loader):
-    """Imports a compiled module of the package in place of the package, and fails to import that.
+    """Imports a compiled module instead of its package, and then fails to import the package.
 
-    While it does, other threads that want the package wait for its lock, as for any that is being
-    imported; then they import it whole. `paths`: where its modules are.
+    Meanwhile, other threads that import the package wait for its lock, as for any module; then they
+    import it as usual. `paths`: the folders of its modules.
     """
 
     def __init__(self, paths: Sequence[str], compiled: str) -> None:
@@ -34,7 +34,7 @@ class _WithoutContent(MetaPathFinder, Loader):
         self.thread = get_ident()
 
     def find_spec(self, name: str, path: object, target: object = None, /) -> ModuleSpec | None:
-        """The package as a module of this loader's, for the thread that asked for it alone."""
+        """The package as a module of this loader, only for the thread that requested it."""
         if name != PACKAGE or get_ident() != self.thread:
             return None
         spec = ModuleSpec(name, self, is_package=True)
@@ -42,15 +42,15 @@ class _WithoutContent(MetaPathFinder, Loader):
         return spec
 
     def exec_module(self, module: ModuleType) -> None:
-        """Imports the compiled module; raises `ImportError`, so that nothing of this one stays."""
+        """Imports the compiled module; raises `ImportError`, so that it is not registered."""
         import_module(f"{PACKAGE}.{self.compiled}")
         raise ImportError(f"{PACKAGE} was wanted for {self.compiled} only")
 
 
 def import_functions(compiled: str = "_ufuncs") -> ModuleType:
-    """A module with the functions: `compiled` of scipy.special, or all of it where that lacks any.
+    """A module with the functions: `compiled` of scipy.special, or the package if one is missing.
 
-    Who imports scipy.special later, or in another thread meanwhile, gets it whole.
+    Later imports of scipy.special, and those of other threads, get the whole package.
     """
     spec = None if PACKAGE in sys.modules else find_spec(PACKAGE)
     if spec is not None and spec.submodule_search_locations is not None:
@@ -68,7 +68,7 @@ def import_functions(compiled: str = "_ufuncs") -> ModuleType:
 
 _functions: Any = import_functions()
 betaincinv = _functions.betaincinv
-"""The x at which the regularised incomplete beta function of a and b has a value."""
+"""The x at which the regularised incomplete beta function of a and b has a given value."""
 expit = _functions.expit
 """1/(1 + exp(−x))."""
 gammainc = _functions.gammainc
@@ -78,6 +78,6 @@ ndtr = _functions.ndtr
 ndtri = _functions.ndtri
 """Its inverse."""
 stdtr = _functions.stdtr
-"""The distribution function of Student's t, first its degrees of freedom."""
+"""The distribution function of Student's t; its first argument is the degrees of freedom."""
 stdtrit = _functions.stdtrit
 """Its inverse."""

@@ -1,4 +1,4 @@
-"""The signals that stop a command, and a terminal that is closed while one runs."""
+"""The signals that stop a command, and a terminal that closes while a command runs."""
 
 import errno
 import os
@@ -7,11 +7,11 @@ import signal
 STOPS = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
-"""Ctrl-C, a request to end, and the end of the terminal; Windows has no SIGHUP."""
+"""Ctrl-C, a request to terminate, and the end of the terminal; Windows has no SIGHUP."""
 
 
 def leave_closed_terminal() -> None:
-    """Lets what is for a terminal that is closed go nowhere, where it would be an error."""
+    """Discards output to a closed terminal, which would be an error."""
     closed = [stream for stream in (1, 2) if _is_closed_terminal(stream)]
     if closed:
         nowhere = os.open(os.devnull, os.O_WRONLY)

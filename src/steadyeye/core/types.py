@@ -22,23 +22,23 @@ Labels: TypeAlias = tuple[int, ...]
 """Indices into `Source.classes`; a prediction is right if it is any of them. Empty: unlabelled."""
 
 Tag: TypeAlias = int | float | str | NDArray[np.float32]
-"""What a sample carries beside its image; an array is one of (m,), the same m for all samples."""
+"""A value of a sample beside its image; an array is (m,), with the same m for all samples."""
 
 
 @dataclass(frozen=True)
 class Classes:
-    """An ordered list of classes: names and, where known, WordNet 3.0 ids (`n02834778`).
+    """An ordered list of classes: names and, if known, WordNet 3.0 ids (`n02834778`).
 
-    `parents`: where the classes have a hierarchy, for each class the indices of those directly
-    above it in this same list; a class may have several, or none. `closed`: of a source, whether
-    these are all that may be in its images. An open list names only what occurs: then the classes
-    of a model that stand for none of these compete too, and an answer among them is wrong.
+    `parents`: in a hierarchy, for each class the indices of those directly above it in this list;
+    several or none. `closed`: of a source, whether its images have no other classes. An open list
+    names only the classes that occur: the model's other classes then compete too, and a prediction
+    among them is wrong.
     """
 
     names: tuple[str, ...]
     wnids: tuple[str, ...] | None = None
     parents: tuple[tuple[int, ...], ...] | None = None
-    # not in comparisons: two lists of the same classes are the same list
+    # not compared: two lists of the same classes are equal
     closed: bool = field(default=False, compare=False, repr=False)
 
     def __len__(self) -> int:
@@ -49,14 +49,12 @@ class Classes:
 class Sample:
     """One image of a source. `id` is stable and unique; `image()` decodes when it is called.
 
-    `measure`: what is to be recorded of the image itself beside the tags, for it to be measured
-    while it is there; a value may be a (m,) float32 array, of one m for all samples. `boxes`: the
-    true boxes, where the source has any; `truth` then holds the classes they are of. `size`:
-    (height, width) where the annotations say it. `verified`: the classes of which somebody verified
-    that they are in the image or that they are not; None: all of them, the annotation is complete.
-    `masks()`: (n, h, w) bool, which pixels are of each of the true boxes, in their order; None
-    where the data has no masks. `key()`: what names the content of the image without decoding it:
-    another image or another measure, another key; None where only the pixels tell.
+    `measure`: values to record of the image beside the tags, measured while it is decoded; a value
+    may be a (m,) float32 array, with one m for all samples. `boxes`: the true boxes, if the source
+    has any; `truth` then has their classes. `size`: (height, width) if the annotations have it.
+    `verified`: the classes whose presence or absence was verified; None: all of them. `masks()`:
+    (n, h, w) bool, the pixels of each true box, in their order; None if the data have no masks.
+    `key()`: identifies the image and the measure without decoding; None if this needs the pixels.
     """
 
     id: str
@@ -74,19 +72,18 @@ class Sample:
 
 @runtime_checkable
 class Source(Protocol):
-    """A sequence of samples with what can be known about them before any is decoded.
+    """A sequence of samples with what is known about them before any is decoded.
 
-    `columns`: what its samples carry (`truth`, `group` and the tags), for metrics to need.
+    `columns`: the columns of its samples (`truth`, `group` and the tags), for metrics to need.
     `ids`, `truths`: the id and the labels of every sample, known without decoding any.
-    `missing()`: files that inference would need and that are not there; asked before a run, not
-    before saved predictions are scored.
+    `missing()`: missing files that inference needs; read before a run, not for saved predictions.
     `fingerprint`: changes when the samples, their labels or their order change.
-    `notes`: what a reader of the numbers must know (sets without neighbours, dropped frames).
+    `notes`: remarks for readers of the numbers (sets without neighbours, dropped frames).
 
-    Of one that reads files (`core.abilities.OfFiles`) a run keeps what they held, so that a change
-    of them is noticed; of another every sample is asked for its `key`, or decoded, at the start.
+    A run stores the contents of the files of a source (`core.abilities.OfFiles`), so that changes
+    are noticed; of a source without files every sample's `key` is read, or the sample decoded.
 
-    Example, made-up images of 12 pm-sets of five frames:
+    Example with invented images of 12 pm-sets of five frames:
 
         >>> from steadyeye.testing import example_source
         >>> source = example_source()
@@ -118,16 +115,16 @@ class Source(Protocol):
 
 @runtime_checkable
 class Model(Protocol):
-    """A classifier: images in, one row of scores an image out. Safe to call from many threads.
+    """A classifier: images in, one row of scores per image out. Safe to call from many threads.
 
-    It consumes the iterable one image at a time, so a batch is never held decoded as a whole.
-    `classes` is None where a callable does not say: its scores are then over the data's classes.
+    It consumes the iterable one image at a time, so that a batch is never decoded as a whole.
+    `classes` is None if a callable declares none: its scores are then over the data's classes.
     `recipe`: preprocessing, precision, runtime and output, as recorded in every run.
-    `fingerprint`: changes when the weights or the recipe change. What it may be able to do besides
-    is in Protocols of its own: `Cacheable`, `Differentiable`, `OnDevice`, … in `core.abilities`,
-    `Staged` and `CutAtInput` in `core.model_stages`.
+    `fingerprint`: changes when the weights or the recipe change. Optional abilities are separate
+    Protocols: `Cacheable`, `Differentiable`, `OnDevice`, … in `core.abilities`, `Staged` and
+    `CutAtInput` in `core.model_stages`.
 
-    Example, a function on images as a model:
+    Example with a function on images as a model:
 
         >>> import numpy as np
         >>> from steadyeye.models.runtimes.python_function import FunctionClassifier
@@ -185,11 +182,11 @@ class Result:
     `value` is None on empty input. `interval` names the method; `cells` are the parts of a curve or
     a breakdown, each with its own n and interval. `unit`: "share" 0…1, "ratio" from 0 that may
     exceed 1, "difference" of either, "rank" from 0, "level" of a sweep, "grey value" 0…255, "score"
-    of a detection, "seconds", "frames" or "pixels"; an end that is open stays None. `classes`:
-    among how many classes the answers were chosen that it is about, which says what chance would
-    give; None where it is about no such answers.
+    of a detection, "seconds", "frames" or "pixels"; an end that is open is None. `classes`: the
+    number of classes among which the predictions were chosen, which gives the chance level; None if
+    the number is not about predictions.
 
-    Example, of nine right answers among twelve:
+    Example with nine right predictions among twelve:
 
         >>> result = Result("accuracy", 0.75, 0.47, 0.91, 12, "Wilson", classes=3)
         >>> print(result)
@@ -216,7 +213,7 @@ class Result:
         return cls(name, *numbers, **more)
 
     def __str__(self) -> str:
-        """One line: the value, its interval, n, and among how many classes."""
+        """One line: the value, its interval, n, and the number of classes."""
         parts = [f"n = {self.n:,}"]
         if self.low is not None or self.high is not None:
             ends = format_metric_ends(self.name, self.low, self.high, self.unit)
@@ -239,7 +236,7 @@ class Result:
 
 
 def results_html(caption: str, results: Sequence[Result]) -> str:
-    """Results as a small table for notebooks, intervals of shares drawn."""
+    """Results as a small table for notebooks, with intervals of shares as bars."""
     columns = ("number", "value", "95 % interval", "n", "classes")
     rows = [
         (
@@ -263,11 +260,11 @@ def _bar(result: Result) -> notebook.Bar | None:
 
 @dataclass(frozen=True, eq=False)
 class BoundMetric:
-    """A metric with its parameters, to be asked of other predictions of the same samples.
+    """A metric with its parameters, for other predictions of the same samples.
 
-    `outcomes`: gives what models are compared by, `core.stats.trials.Outcomes`, which is built on
-    these types; None where they cannot be. `lower`: whether the lower
-    of two values is the better. `judged`: whether it judges answers by labels.
+    `outcomes`: returns the outcomes by which models are compared, `core.stats.trials.Outcomes`,
+    which uses these types; None without such. `lower`: whether the lower of two values is better.
+    `judged`: whether it needs labels.
     """
 
     metric: Callable[[Predictions], Result]
@@ -280,9 +277,9 @@ class BoundMetric:
 class Evaluated:
     """One model on one source: the sealed predictions and the results derived from them.
 
-    `bound_metrics`: result name → the metric that gave it. `other_datasets`: the predictions of the
-    same model on the other data of the report, such as a reference set; of a probe, what its
-    detector said of the data that is explained.
+    `bound_metrics`: result name → its metric. `other_datasets`: the predictions of the same model
+    on the other data of the report, such as a reference set; of a probe, its detector's predictions
+    on the explained data.
     """
 
     predictions: Predictions
@@ -297,7 +294,7 @@ Metric: TypeAlias = Callable[..., Result]
 
 @runtime_checkable
 class Needing(Protocol):
-    """A metric or analysis that says what it needs, by the decorator `needs`."""
+    """A metric or analysis with declared needs, by the decorator `needs`."""
 
     needs: tuple[str, ...]
     largest_offset: int
@@ -313,7 +310,7 @@ class Comparable(Protocol):
 
 
 def read_needs(plugin: object) -> tuple[str, ...]:
-    """The names of the columns that a metric or analysis needs; empty where it declares none."""
+    """The names of the columns that a metric or analysis needs; empty without a declaration."""
     return plugin.needs if isinstance(plugin, Needing) else ()
 
 
@@ -325,8 +322,8 @@ def needs(
 ) -> Callable[[Plugin], Plugin]:
     """Declares the columns a metric or analysis reads, checked before any inference.
 
-    Of a metric nobody asked for by name, `largest_offset`: what the offsets of the data must reach
-    for it; `when`: whether predictions hold what it is about.
+    Of a default metric, `largest_offset`: the offset that the data must reach; `when`: whether the
+    metric applies to some predictions.
     """
 
     def declare(plugin: Plugin) -> Plugin:

@@ -91,7 +91,7 @@ def draw_share(key: np.uint64) -> float:
 def blur_normally(values: NDArray[np.float32], deviation: float) -> NDArray[np.float32]:
     """(h, w) or (h, w, c) float32 values averaged over a normal window; edges repeated.
 
-    `deviation`: of the window, in pixels; it ends four deviations away, as in scipy and skimage.
+    `deviation`: of the window, in pixels; it ends at four deviations, as in scipy and skimage.
     """
     side = 2 * math.floor(REACH * deviation + 0.5) + 1
     window = cv2.GaussianBlur(values, (side, side), deviation, borderType=cv2.BORDER_REPLICATE)

@@ -175,7 +175,7 @@ def statistic(
 
 def _bounds(predictions: Predictions, unit: str) -> tuple[float, float]:
     """The least and greatest possible value of a quantity: a share, or the rank of a class."""
-    # in an open list, classes that the data does not have stand before the true one too
+    # in an open list, classes that the data do not have may rank before the true one, too
     most = len(predictions.classes) + len(predictions.others) - 1.0
     return (0.0, 1.0) if unit == "share" else (0.0, max(most, 0.0))
 

@@ -173,7 +173,7 @@ def measure_failure_shifts(
         bootstrap.draws(blocks[0].videos, np.isin(block.images, baseline.images))
         for block, baseline in zip(blocks, baselines, strict=True)
     ]
-    # of each model the levels where the further video fails at once, and where it never does
+    # per model, the levels if the unseen video fails at once, and if it never fails
     failure_levels = [
         [_levels(*sweep, further, thresholds) for further in (0.0, 1.0)]
         for sweep in zip(baselines, blocks, weights, strict=True)

@@ -1,15 +1,15 @@
 """The search for failure points: which images to predict at which levels, and the results.
 
 For every operator and threshold t the levels are bisected. Whether accuracy at a level is below t
-is a sequential test: images are asked in a random order, twice as many each time, until the exact
-hypergeometric test decides at its share of the error budget, or all images have been asked.
+is a sequential test: images are predicted in a random order, twice as many each time, until the
+exact hypergeometric test decides at its share of the error budget, or all images are predicted.
 
-What is promised: over the random order, the interval of a failure point holds the level of the
-exhaustive sweep over the same images with at least 95 % probability. It rests on two things: each
-test errs with at most `ERROR`, and accuracy does not dip by more than `MARGIN` below its later
-values. Nothing is assumed of single images, up to a tenth of which are right again at some later
-level: bisecting each image by itself misses accuracy by up to 20 points.
-`benchmarks/failure_points.py` counts how often the promise is kept.
+The guarantee: over the random order, the interval of a failure point contains the level of the
+exhaustive sweep over the same images with at least 95 % probability. It has two premises: each test
+errs with at most `ERROR`, and accuracy does not dip by more than `MARGIN` below its later values.
+Nothing is assumed about single images, of which up to a tenth are right again at some later level:
+bisecting each image by itself misses accuracy by up to 20 points. `benchmarks/failure_points.py`
+measures how often the guarantee holds.
 """
 
 import math
@@ -91,7 +91,7 @@ class Search:
         number, right = self.answers.get((operator, level), (0, 0))
         if not number:
             return None
-        from scipy.stats import hypergeom  # half a second, which only searches need
+        from scipy.stats import hypergeom  # takes half a second, and only searches need it
 
         # the fewest right images of all that are not below; a share equal to t is not below
         least = math.ceil(threshold * self.images - 1e-6)
@@ -128,8 +128,8 @@ class Search:
     def _places(self, operator: int, bracket: Bracket) -> list[int]:
         """The next levels to test within a bracket, as positions in the operator's levels.
 
-        The middle, until it is decided or all images have been asked. If it is still undecided
-        then, accuracy is too close to the threshold: next are the middles on both sides of it.
+        The middle, until it is decided or all images are predicted. If it is still undecided then,
+        accuracy is too close to the threshold: next are the middles on both sides of it.
         """
         if bracket.is_closed:
             return []
@@ -187,6 +187,6 @@ def affordable(queries: Sequence[Query], budget: int) -> list[Query]:
 def exhaustive(images: int, state: Search) -> int:
     """The forward passes of the exhaustive sweep over the images right at level 0.
 
-    `images`: all of them, as each is predicted once at level 0.
+    `images`: all images, because each is predicted once at level 0.
     """
     return images + state.images * sum(len(levels) - 1 for levels in state.levels)

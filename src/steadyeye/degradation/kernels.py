@@ -74,8 +74,8 @@ def _blend(image: Image, along: int, across: int, share: int, ink: int, steep: b
 def fixed_point(factor: float) -> tuple[np.int32, np.int32]:
     """`factor` as multiplier ÷ 2 to the power `bits`, rounded up; the product with 255 fits int32.
 
-    Up, because ties such as 0.9 × 5 = 4.5 must round up as ⌊x + ½⌋ does; the tests hold that all
-    256 values of all levels come out as a float state rounds.
+    Up, because ties such as 0.9 × 5 = 4.5 must round up as ⌊x + ½⌋ does; the tests check that all
+    256 values of all levels equal the rounded floats.
     """
     bits = 22 + max(math.floor(-math.log2(factor)), 0)
     return np.int32(math.ceil(factor * (1 << bits))), np.int32(bits)
@@ -112,7 +112,7 @@ def measure_brightness(image: Image) -> float:
 def _differing(image: Image, other: Image) -> np.int64:
     pixels, channels = image.shape
     first, second = image.reshape(-1), other.reshape(-1)
-    # the differences first, on their own, because that loop runs in vector registers
+    # the differences in a separate loop, because that loop runs in vector registers
     difference = np.empty(first.size, dtype=np.uint8)
     for i in range(first.size):
         difference[i] = first[i] ^ second[i]

@@ -24,9 +24,9 @@ def build_operator(
 ) -> Operator:
     """The operator of a library's transform, its levels 1 … len(`levels`).
 
-    The seed of an image and level is the same in every process and order. A grey image goes through
-    as one of three equal channels. Raises `UsageError` if the transform fails on an image or
-    returns another shape.
+    The seed of an image and level is the same in every process and order. A grey image becomes one
+    with three equal channels. Raises `UsageError` if the transform fails on an image or returns
+    another shape.
     """
     title = f"{library}.{name}"
 
@@ -56,9 +56,9 @@ def read_levels(
     """The arguments of a transform at each level; a single level if no argument is the level.
 
     `transform`: its class, which is built once with each. `level`: the argument that has another of
-    `values` at each level. `arguments`: the others. Lists become tuples, as such libraries ask for.
-    Raises `UsageError` where one of the two is missing, the level is among the others, and for
-    arguments and values that the transform does not take.
+    `values` at each level. `arguments`: the others. Lists become tuples, which such libraries need.
+    Raises `UsageError` if one of the two is missing, if the level is among the others, and for
+    arguments and values that the transform does not accept.
     """
     if (level is None) != (values is None):
         raise UsageError(

@@ -16,11 +16,11 @@ DEFAULT = "0:30"
 LEVELS = 30
 """The last level of the operators of Swingler 2022."""
 LEAST = 0.01
-"""Pixels: a narrower remainder of a box is a rounding error of libraries, not an object."""
+"""Pixels: a narrower rest of a clipped box is a rounding error of libraries, not an object."""
 Trail: TypeAlias = Callable[[int], Image]
-"""`trail(level)`: the image at that level. Levels are asked for in rising order."""
+"""`trail(level)`: the image at that level. Levels are requested in rising order."""
 Gradient: TypeAlias = Callable[[NDArray[np.float32]], NDArray[np.float32]]
-"""(h, w, 3) float32 in 0…255 → the derivative of the true class's probability by each value."""
+"""(h, w, 3) float32 in 0…255 → the gradient of the true class's probability."""
 
 
 def parse_levels(text: str, most: int) -> tuple[int, ...]:
@@ -62,20 +62,20 @@ class Context:
 MoveBoxes: TypeAlias = Callable[
     [NDArray[np.float64], int, tuple[int, int], np.uint64], NDArray[np.float64]
 ]
-"""`(boxes, level, (height, width), key) -> boxes`, (n, 4) each: where an operator moves the
-objects of an image; `key` is its random stream, `Context.key`."""
+"""`(boxes, level, (height, width), key) -> boxes`, (n, 4) each: the true boxes after an operator
+that moves objects; `key` is its random stream, `Context.key`.
+"""
 
 
 @dataclass(frozen=True)
 class Operator:
     """A degradation operator with its parameters.
 
-    `begin(image, context)`: the trail of one image. `last`: the highest level it has.
-    `needs_gradient`: whether it needs a differentiable model. `about`: its parameters, for the
-    record. `known`: whether its name and parameters say what it makes of an image, as they do not
-    of a user's function, which may change. Its random stream depends on (seed, image id, `name`)
-    alone. `move`: of one that moves what is in the image, where it puts true boxes; None: it leaves
-    them where they are.
+    `begin(image, context)`: the trail of one image. `last`: its highest level. `needs_gradient`:
+    whether it needs a differentiable model. `about`: its parameters, for the record. `known`:
+    whether its name and parameters determine its output, which they do not for a user's function.
+    Its random stream depends on (seed, image id, `name`) alone. `move`: the true boxes, if it moves
+    objects; None: they are unchanged.
     """
 
     name: str
@@ -127,9 +127,9 @@ def move_boxes(
 ) -> Boxes:
     """The true boxes of an image as an operator moves them at a level; their number is unchanged.
 
-    `size`: (height, width) in pixels. `key`: of the image, as `Context.key`. Boxes are cut at the
-    edges of the image; one that lies outside of it stays as an ignored box without area. Raises
-    `UsageError` for an operator that does not say where it puts them.
+    `size`: (height, width) in pixels. `key`: of the image, as `Context.key`. Boxes are clipped to
+    the image; one outside it stays as an ignored box without area. Raises `UsageError` for an
+    operator that moves objects without returning their boxes.
 
     Example:
         >>> from steadyeye.core.boxes import boxes
@@ -146,7 +146,7 @@ def move_boxes(
     height, width = size
     cut = np.clip(operator.move(boxes.boxes.copy(), level, size, key), 0, [width, height] * 2)
     outside = (cut[:, 2:] - cut[:, :2] < LEAST).any(axis=1)
-    # at its old place it would excuse false positives on what is there now
+    # at its old place it would ignore false positives on other objects
     cut[outside] = 0
     shrunk = areas(cut) / np.maximum(areas(boxes.boxes), 1e-9)
     return replace(boxes, boxes=cut, crowd=boxes.crowd | outside, area=boxes.area * shrunk)
@@ -171,7 +171,7 @@ def incremental(name: str, step: Callable[[Image, np.uint64], Image]) -> Operato
     """
 
     def begin(image: Image, context: Context) -> Trail:
-        # with numba, which whoever only reads a sweep does without
+        # imports numba, which reading a sweep does not need
         from steadyeye.degradation.counter_rng import level_key
 
         state, reached = image, 0
@@ -191,6 +191,6 @@ def incremental(name: str, step: Callable[[Image, np.uint64], Image]) -> Operato
 def of_original(name: str, make: Callable[[Image, int], Image]) -> Operator:
     """An operator that makes every level from the original image: `make(image, level)`.
 
-    Levels 1 … 30 unless `last` is replaced; an example stands at `Operator.start`.
+    Levels 1 … 30 unless `last` is replaced; for an example see `Operator.start`.
     """
     return Operator(name, lambda image, _: lambda level: make(image, level))

@@ -1,4 +1,4 @@
-"""A sweep: the images of a source at every level of every operator, as a source of its own."""
+"""A sweep: the images of a source at every level of every operator, as a source."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,7 +21,7 @@ NONE = -1
 """The operator of the rows at level 0, where all operators give the same image."""
 
 COLUMNS = ("operator", "level", "image", "changed", "brightness", "profile")
-"""`profile`: every image has every level, which is not so in a search for failure points."""
+"""`profile`: every image has every level, unlike in a search for failure points."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class _Progress:
     def measure(self, image: Image) -> Mapping[str, Tag]:
         """The measures of the latest image, added to those of its original."""
         assert self.original is not None, "an image is measured once it was made"
-        # with numba, which whoever only reads a sweep does without
+        # imports numba, which reading a sweep does not need
         from steadyeye.degradation.kernels import measure_brightness, measure_changed_share
 
         own = {
@@ -102,7 +102,7 @@ class _Progress:
         return self.key
 
     def made_of(self) -> tuple[object, ...]:
-        """Nothing: what it holds is of the images before."""
+        """Nothing: its state belongs to earlier images."""
         return ()
 
 
@@ -233,11 +233,11 @@ class Sweep:
         parts = [str(self.how.seed), chosen.name, chosen.about, str(level)] if chosen else []
         if chosen and chosen.needs_gradient:
             parts += [repr([tuple(self.members[label]) for label in sample.truth])]
-        # the random stream of an operator goes by the id
+        # the random stream of an operator depends on the id
         return lambda: "\0".join(["degraded", progress.read_key(sample), sample.id, *parts])
 
     def made_of(self) -> tuple[object, ...]:
-        """The fitting alone: which operator and which image it is, every cell says itself."""
+        """The fitting alone: the key of every cell has its operator and image."""
         return (type(self), self.cut.fit)
 
     def start(self, operator: int, image: Image, sample: Sample) -> Trail:
@@ -269,7 +269,7 @@ class _Pass:
 
 @dataclass(frozen=True)
 class _Degraded:
-    """Makes the image of one cell when it is called; `sample`: that of the source it wraps."""
+    """Makes the image of one cell when it is called; `sample`: of the wrapped source."""
 
     sweep: Sweep
     image: int

@@ -238,7 +238,7 @@ def measure_inside_shares(
     cause = np.array([attribution.cause for attribution in finite], dtype=np.str_)
     video = np.array([attribution.video for attribution in finite], dtype=np.str_)
     image = np.array([attribution.image for attribution in finite], dtype=np.str_)
-    # the control's images are others, even where they are called the same
+    # the control's images are other images, even with equal ids
     apart = (cause == "") & (predictions.probe.get("reference") is not None)
     effects = ProbeEffects(
         plain=rows,

@@ -180,7 +180,7 @@ def select_qualifying(
     assert detections is not None, "a probe is asked of a detector"
     highest = np.zeros(len(predictions))
     np.maximum.at(highest, detections.image, detections.score)
-    # what could not be looked at does not qualify
+    # images without a prediction do not qualify
     bad = exceed_score(highest, NOTHING) | ~predictions.valid
     background_names = np.asarray(predictions.tags["background"])
     refused = set(background_names[bad].tolist())
@@ -203,7 +203,7 @@ def _make_background(subject: Subject, kind: str, number: int) -> Background:
     seed, name = subject.seed, f"{kind} {number + 1}"
 
     def make(size: Size) -> Image:
-        # a frame is drawn whatever the size; noise is another picture in another size
+        # the same frame in every size; noise is a new picture in each size
         rng = stream(seed, "background", kind, str(number))
         if kind == "frames":
             row = int(rng.integers(len(subject.source)))
@@ -272,7 +272,7 @@ def grabcut(image: Image, target: Target) -> NDArray[np.bool_] | None:
     covered = (x1 - x0) * (y1 - y0)
     if min(x1 - x0, y1 - y0) < 2 or covered == height * width:
         return None
-    # what it draws is decided by the generator of the thread
+    # GrabCut draws from the generator of the thread
     cv2.setRNGSeed(0)
     state = np.zeros((height, width), dtype=np.uint8)
     models = np.zeros((2, 1, 65))

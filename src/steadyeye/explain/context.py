@@ -217,7 +217,7 @@ class ProbeGrid:
             boxes=None,
             size=None,
             masks=None,
-            # that of the data names the image as it was
+            # the data's key identifies the unchanged image
             key=None,
         )
 

@@ -120,7 +120,7 @@ def effects(predictions: Predictions, plain: NDArray[np.bool_]) -> ProbeEffects:
         confident=np.array([(p[rows] > predictions.probe["score"]).mean() for rows in changed]),
         cause=np.asarray(tags["cause"])[at],
         label=np.asarray(tags["own_label"])[at],
-        # the control's images are others, even where they are called the same
+        # the control's images are other images, even with equal ids
         cluster=np.char.add(
             np.where(_has_reference(predictions) & kinds[at], "control/", ""), video
         ),
@@ -176,7 +176,7 @@ def difference(effects: ProbeEffects) -> Interval:
         few = f"{several} {effects.of if several > 1 else effects.of.removesuffix('s')}"
         return Interval(value, None, None, n, f"{FEW}: one group has only {few}")
     low, high = ends(effects.change)
-    # the sums behind them are of single precision, and may end just beyond what a difference can be
+    # the sums are in single precision, and may end just beyond the possible range
     low, high = max(low, least - most), min(high, most - least)
     method = _method(effects, np.ones(n, dtype=np.bool_), of_mistakes.method)
     return Interval(value, min(low, value), max(high, value), n, method)

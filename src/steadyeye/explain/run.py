@@ -56,7 +56,7 @@ class ExplainedPair:
         return read(place(self.asking.job.out) / "cells" / task_.folder)
 
     def subject(self) -> Subject:
-        """What the probes are made of."""
+        """The input of the probes."""
         how, seed = self.asking, self.asking.job.seed
         predictions = self._read(self.base)
         control = self._read(self.reference) if self.reference else None
@@ -68,7 +68,7 @@ class ExplainedPair:
         return Subject(model, self.base.source, *arguments)
 
     def run_probe(self, subject: Subject, spec: Spec) -> Task:
-        """The task of a probe, its cell sealed."""
+        """The task of a probe, after its cell is sealed."""
         plugin: Callable[..., Probe] = plugins.load("probes", spec.name)
         probe = plugin(subject, **spec.kwargs)
         asked_probe = replace(probe, model=probe.model or subject.model)
@@ -105,7 +105,7 @@ class ExplainedPair:
         }
 
     def summarize(self, several: bool) -> str:
-        """How many of the confident detections are mistakes; `several`: of several data."""
+        """The number of mistakes among the confident detections; `several`: of several data."""
         predictions, score = self._read(self.base), self.asking.score
         of = shares(predictions, judge_detections(predictions, score))
         return summarize(predictions, of, score, several)
@@ -191,7 +191,7 @@ def check(job: Job, how: Explaining) -> Explanation:
             raise UsageError(
                 f"{spec.name} needs {', '.join(missing)}, which its probe does not provide"
             )
-    # by the whole text: one analysis may be asked of several probes
+    # by the whole text: one analysis may have several probes
     named_ones = {str(spec): probe for spec, probe in zip(specs, probes, strict=True)}
     return Explanation(plan, how, named_ones)
 
@@ -199,9 +199,9 @@ def check(job: Job, how: Explaining) -> Explanation:
 def explain(explanation: Explanation, watcher: Watcher) -> Explained:
     """Evaluates the data, then every probe of the mistakes; a stopped explanation is resumed.
 
-    Where one probe cannot be made, the others are, and the headline says why. Raises `UsageError`
-    where no model makes a confident mistake, unless a probe compares the data with the reference,
-    where no probe can be made, and where the folder holds another explanation.
+    If a probe cannot be made, the others are, and the headline gives the reason. Raises
+    `UsageError` if no model makes a confident mistake, unless a probe compares the data with the
+    reference, if no probe can be made, and if the folder holds another explanation.
     """
     plan, how = explanation.plan, explanation.how
     out = place(plan.job.out)
@@ -233,7 +233,7 @@ def _run_probes(
 ) -> tuple[list[Task], tuple[str, ...]]:
     """The tasks of all probes, their cells sealed, and a line on each that cannot be made."""
     tasks, refusals = [], []
-    # what compares the data with a reference explains no single mistake
+    # a comparison of the data with the reference does not need a mistake
     comparing = [s for s in specs if "reference" in read_needs(plugins.load("probes", s.name))]
     mistaken = {pair for pair, subject in subjects if any(t.cause for t in subject.targets)}
     if not mistaken and not comparing:
@@ -258,7 +258,7 @@ def _probe(spec: Spec, reference: str | None) -> Spec | None:
         raise unknown("analysis", spec.name, plugins.names("analyses"))
     rest = {key: value for key, value in spec.kwargs.items() if key != "probe"}
     name = spec.kwargs.get("probe", spec.name)
-    # a path names an analysis; the probe for it is named by probe='…'
+    # a path names an analysis; its probe is named by probe='…'
     if "probe" not in spec.kwargs and name not in plugins.names("probes"):
         if rest:
             raise UsageError(
@@ -303,7 +303,7 @@ def _list_evaluated(out: Place, plan: Plan, how: Explaining) -> tuple[Evaluated,
 
 
 def _results(table: Predictions, score: float) -> Mapping[str, Result]:
-    """How many of a model's confident detections are mistakes, by cause."""
+    """The number of mistakes among a model's confident detections, by cause."""
     return share_results(shares(table, judge_detections(table, score)), len(table.model_classes))
 
 

@@ -12,7 +12,7 @@ from steadyeye.core.types import Image
 Floats = NDArray[np.float64]
 
 SIDE = 48
-"""Cells of a map on a side, whatever the shape of the image."""
+"""Cells of a map along each side, for images of any shape."""
 
 
 def centres(n: int) -> Floats:
@@ -35,7 +35,7 @@ class RandomMask:
         """(h, w) the visible part of the image, 0…1, at shares of its height and width."""
         row, below = self._place(ys, self.shift[0])
         column, beside = self._place(xs, self.shift[1])
-        # elementwise and in this order: a matrix product differs in its last bit between machines
+        # elementwise and in this order: the last bit of a matrix product depends on the machine
         lines = (1 - below)[:, None] * self.grid[row] + below[:, None] * self.grid[row + 1]
         return np.asarray((1 - beside) * lines[:, column] + beside * lines[:, column + 1])
 
@@ -150,10 +150,10 @@ def weigh_mask(mask: RandomMask) -> Floats:
 def rise(scores: Floats, weights: Floats) -> Floats:
     """(SIDE, SIDE) the mean rise of the score from a hidden place to a visible one.
 
-    `scores`: (n,) under each of the masks; `weights`: (n, SIDE, SIDE) their visible parts. The
-    slope of the score over the mask's value there; 0 for fewer than two masks. RISE's own map
+    `scores`: (n,) under each of the masks; `weights`: (n, SIDE, SIDE) their visible parts. It is
+    the slope of the score over the mask's value there; 0 for fewer than two masks. RISE's own map
     (Petsiuk et al. 2018, equation 6; of detections: D-RISE, 2021) is the mean of the masks weighted
-    with the scores, which is the same up to a factor and an offset: here 0 says that a place does
+    by the scores, which is the same up to a factor and an offset: here 0 means that a place does
     not matter, as the share within a box needs.
     """
     if len(weights) < 2:

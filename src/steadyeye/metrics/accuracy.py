@@ -29,7 +29,7 @@ def accuracy(predictions: Predictions) -> Result:
 
     Right is any of the sample's own labels. Value None on empty input.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_predictions
         >>> print(accuracy(example_predictions(margin=0.5)))

@@ -19,7 +19,7 @@ from steadyeye.metrics.detection.operating_point import (
 
 
 def outcomes(predictions: Predictions, iou: float = 0.5) -> Statistic:
-    """The images that count, counted anew, each time with a threshold of its own."""
+    """The images that count, for resampling, each time with its own threshold."""
     every = rank_predictions(predictions, iou)
 
     def resample(weights: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -36,12 +36,12 @@ def outcomes(predictions: Predictions, iou: float = 0.5) -> Statistic:
 def best_f1(predictions: Predictions, iou: float = 0.5) -> Result:
     """The highest F1 over all score thresholds, over all classes together.
 
-    `cells`: the threshold, which is the highest of equal ones, and precision and recall there.
-    It is chosen on the images that it is judged on, so that F1 looks better than on other images: a
-    note says by how much, and the interval is lower by it. The threshold is chosen anew in every
-    replicate of the bootstrap. `iou` as of `f1_at`. n images. Value None without objects.
+    `cells`: the threshold, the highest of equal ones, and precision and recall there. The threshold
+    is chosen on the evaluated images, so that F1 is higher than on other images: a note gives the
+    difference, and the interval is lowered by it. Every replicate of the bootstrap chooses its own
+    threshold. `iou` as of `f1_at`. n images. Value None without objects.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_detections
         >>> print(best_f1(example_detections()))

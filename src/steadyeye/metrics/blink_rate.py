@@ -12,13 +12,13 @@ from steadyeye.metrics.sequences.tracklets import SCORE, can_follow
 def blink_rate(predictions: Predictions, score: float = SCORE) -> Result:
     """The share of an object's frames, from its first to its last detection, without a detection.
 
-    Detections from `score` on are linked to objects; of a gap of up to a second every frame is
-    looked up among all detections. Where one from `score` on is there, or another object covers the
-    place, the frame does not count. `cells`: the share not found at all, and the share below the
-    threshold. n frames of objects with 5 detections or more; intervals as of `flip_rate`. Value
-    None without such objects.
+    Detections with a score of `score` or more are linked to objects. Every frame of a gap of up to
+    a second is looked up among all detections: it does not count if it has one of `score` or more,
+    or if another object covers the place. `cells`: the share not detected at all, and the share
+    below the threshold. n frames of objects with 5 detections or more; intervals as of `flip_rate`.
+    Value None without such objects.
 
-    Example, on made-up detections of which every tenth frame lacks one:
+    Example with invented detections, missing in every tenth frame:
 
         >>> from steadyeye.testing import example_tracks
         >>> print(blink_rate(example_tracks()))

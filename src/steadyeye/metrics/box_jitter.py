@@ -12,7 +12,7 @@ from steadyeye.metrics.sequences.tracklets import SCORE, can_follow
 def box_jitter(predictions: Predictions, score: float = SCORE) -> Result:
     """The mean distance of a box's centre from its smoothed path, as a share of √area.
 
-    The path is the parabola of least squares through the centres of a frame and the two before and
+    The path is the least-squares parabola through the centres of a frame and the two before and
     after it; a distance above 1 counts as 1. `cells`: "size", |ln| of √area over its own parabola,
     and "pixels", the mean distance in pixels. Objects and `score`, 0…1, as of `blink_rate`; boxes
     below the threshold count as well.

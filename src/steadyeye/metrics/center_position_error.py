@@ -11,9 +11,8 @@ def center_position_error(predictions: Predictions, score: float = SCORE) -> Res
     """σ of centre offsets ÷ width plus σ of those ÷ height, averaged over true objects, 0…1.
 
     Zhang and Wang 2016; formulas in `metrics.sequences.stability_errors`. n objects found in two
-    frames or more; the interval is clustered by video. Value None without such objects.
-    `score`: from which a detection counts, above 0.1 and below 1. Raises `UsageError` for another
-    score.
+    frames or more; the interval is clustered by video. Value None without such objects. `score`:
+    the lowest score of a detection, above 0.1 and below 1. Raises `UsageError` for another score.
 
     Example:
         >>> from steadyeye.testing import example_true_tracks

@@ -16,7 +16,7 @@ from steadyeye.metrics.sequences.tracklets import SCORE, can_follow
 def class_change_rate(predictions: Predictions, score: float = SCORE) -> Result:
     """The share of consecutive detections of one object whose classes differ; n counts pairs.
 
-    Objects and `score`, 0…1, as of `blink_rate`; of boxes on one another, the one with the highest
+    Objects and `score`, 0…1, as of `blink_rate`; of overlapping boxes, the one with the highest
     score counts.
 
     Example:

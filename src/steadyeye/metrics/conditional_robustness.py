@@ -16,12 +16,12 @@ from steadyeye.core.types import Result, needs
 def conditional_robustness(predictions: Predictions, k: int | None = None) -> Result:
     """The share of right frames exactly ±k from a right anchor; n counts these frames.
 
-    `k`: distance in native frames, the largest in the data if left out. `cells`: distances
-    1 … k. A frame is judged by itself: what happens between it and the anchor does not count, as
-    it does for pm-k. Value None where no anchor that is right has a frame that far away.
-    Gu et al., "Using Videos to Evaluate Image Model Robustness", 2019; Shankar et al., Figure 8.
+    `k`: distance in native frames, by default the largest in the data. `cells`: distances 1 … k.
+    Each frame counts separately, unlike in pm-k, for which all frames between it and the anchor
+    count, too. Value None if no right anchor has a frame that far away. Gu et al., "Using Videos to
+    Evaluate Image Model Robustness", 2019; Shankar et al., Figure 8.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_predictions
         >>> print(conditional_robustness(example_predictions(margin=0.5), k=1))

@@ -15,12 +15,12 @@ TAIL = 0.95
 def confidence_jump(predictions: Predictions) -> Result:
     """The mean |Δ confidence| between consecutive frames, 0…1; n counts pairs.
 
-    Confidence is the probability of the frame's own top-1 class, whichever it is; scores outside
-    0…1 are taken for logits (softmax). `cells`: the 95th percentile of the jumps. Intervals: over
-    videos, or over blocks of one video. Value None where no two frames are
-    consecutive, or only the best of each frame's logits was kept.
+    Confidence is the probability of each frame's own top-1 class; scores outside 0…1 count as
+    logits (softmax). `cells`: the 95th percentile of the jumps. Intervals: over videos, or over
+    blocks of one video. Value None without consecutive frames, or if only the best logit of each
+    frame was stored.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_video
         >>> print(confidence_jump(example_video()))

@@ -17,7 +17,7 @@ def confidence_swing(predictions: Predictions, score: float = SCORE) -> Result:
     """The mean |Δ score| of an object between neighbouring frames, 0…1; n counts pairs.
 
     Objects and `score`, 0…1, as of `blink_rate`; scores below the threshold count as well, frames
-    in which it is not found do not.
+    without a detection do not.
 
     Example:
         >>> from steadyeye.testing import example_tracks

@@ -8,7 +8,7 @@ from steadyeye.degradation.curves import profiles, shares, statistic
 
 
 def outcomes(predictions: Predictions, images: str = "right") -> Statistic:
-    """The images of the sweep, counted anew."""
+    """The images of the sweep, for resampling."""
     return statistic(predictions, predictions.right, images)
 
 
@@ -19,10 +19,10 @@ def degraded_accuracy(predictions: Predictions, images: str = "right") -> Result
     """The share of images still right, averaged over the levels and then over the operators.
 
     `images`: "right", those that are right at level 0, so that it starts from 1; or "all". `cells`:
-    the operators, and in each its levels from 0. Raises `UsageError` where no image is right at
-    level 0. Swingler 2022.
+    the operators, each with its levels from 0. Raises `UsageError` if no image is right at level 0.
+    Swingler 2022.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_sweep
         >>> print(degraded_accuracy(example_sweep()))

@@ -10,7 +10,7 @@ from steadyeye.degradation.curves import averages, profiles, statistic
 
 
 def outcomes(predictions: Predictions, images: str = "right") -> Statistic:
-    """The images of the sweep, counted anew."""
+    """The images of the sweep, for resampling."""
     values = predictions.probability
     known = values if predictions.has_probabilities else np.full_like(values, np.nan)
     return statistic(predictions, known, images)
@@ -23,9 +23,9 @@ def degraded_probability(predictions: Predictions, images: str = "right") -> Res
     """The mean probability of the true class, over levels and then over operators.
 
     The true class's own score, not the top-1 confidence, in fp32. `images` and `cells` as in
-    `degraded_accuracy`. Value None where the model's scores are no probabilities. Swingler 2022.
+    `degraded_accuracy`. Value None if the model's scores are no probabilities. Swingler 2022.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_sweep
         >>> print(degraded_probability(example_sweep()))

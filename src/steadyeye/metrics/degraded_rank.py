@@ -10,7 +10,7 @@ from steadyeye.degradation.curves import averages, profiles, statistic
 
 
 def outcomes(predictions: Predictions, images: str = "right") -> Statistic:
-    """The images of the sweep, counted anew."""
+    """The images of the sweep, for resampling."""
     return statistic(predictions, predictions.rank, images, "rank")
 
 
@@ -20,10 +20,10 @@ def outcomes(predictions: Predictions, images: str = "right") -> Statistic:
 def degraded_rank(predictions: Predictions, images: str = "right") -> Result:
     """The mean rank of the true class (0 = first), over levels and then over operators.
 
-    Among the classes that compete, derived in fp32. `images` and `cells` as in
-    `degraded_accuracy`. Swingler 2022.
+    Among the competing classes, computed in fp32. `images` and `cells` as in `degraded_accuracy`.
+    Swingler 2022.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_sweep
         >>> print(degraded_rank(example_sweep()))

@@ -15,10 +15,10 @@ def degraded_recall(
     """The share of objects still detected, averaged over the levels and then over the operators.
 
     Found: a detection of the class with `score` or more and an IoU of 0.5 or more. `objects`:
-    "found", those found at level 0, so that it starts from 1; or "all". `cells`: the operators, in
-    each its levels from 0. Objects that an operator moves outside the image are ignored at that
-    level. n objects; intervals clustered by image, or by video. Value None where none is found at
-    level 0, or there is none.
+    "found", those found at level 0, so that it starts from 1; or "all". `cells`: the operators,
+    each with its levels from 0. Objects that an operator moves outside the image are ignored at
+    that level. n objects; intervals clustered by image, or by video. Value None without objects
+    that count.
 
     Example:
         >>> from steadyeye.testing import example_detector_sweep

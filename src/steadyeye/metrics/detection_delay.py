@@ -10,13 +10,12 @@ from steadyeye.metrics.sequences.tracklets import SCORE, can_follow
 def detection_delay(predictions: Predictions, score: float = SCORE) -> Result:
     """The median time from the first box of 0.1 at an object's place to its first detection.
 
-    From the first detection back, frame by frame, a box counts that overlaps that of the frame
-    after (IoU > 0.5). What the detector gives no box for at all is not seen: with true tracks
-    `true_detection_delay` counts that too. Objects as of `blink_rate`, those left out that are
-    there when a scene begins; a delay that goes back to the beginning of a scene is at least as
-    long (Kaplan and Meier's median). In seconds, n objects; a bootstrap over videos.
-    `score`: from which a detection counts, above 0.1 and below 1. Raises `UsageError` for another
-    score.
+    Backwards from the first detection, frame by frame, a box counts if it overlaps that of the next
+    frame (IoU > 0.5). Time without any box is not counted: with true tracks `true_detection_delay`
+    counts it. Objects as of `blink_rate`, without those that are present when a scene begins; a
+    delay that reaches the start of a scene is censored (Kaplan and Meier's median). In seconds, n
+    objects; a bootstrap over videos. `score`: the lowest score of a detection, above 0.1 and below
+    1. Raises `UsageError` for another score.
 
     Example:
         >>> from steadyeye.testing import example_tracks

@@ -21,10 +21,10 @@ def trials(predictions: Predictions, k: int | None = None) -> Trials:
 def drop(predictions: Predictions, k: int | None = None) -> Result:
     """Accuracy − pm-k: the share of right anchors with a wrong frame within ±k.
 
-    As pm-k is never above accuracy, the drop is a proportion itself and has a proportion's
-    interval. `k`: native frames, the largest in the data if left out. Value None on empty input.
+    Because pm-k is never above accuracy, the drop is a proportion and has a proportion's interval.
+    `k`: native frames, by default the largest in the data. Value None on empty input.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_predictions
         >>> print(drop(example_predictions(margin=0.5), k=1))

@@ -21,12 +21,12 @@ Statistic = Callable[[NDArray[np.floating], NDArray[np.bool_]], float]
 def dwell_time(predictions: Predictions) -> Result:
     """The median time in seconds for which a prediction stays the same.
 
-    Runs that the end of a scene or video cuts off are censored: the median is Kaplan and Meier's,
-    and None where fewer than half of the runs end. `cells`: the median in frames, and the time and
-    frames from change to change, all that was seen ÷ the changes. Intervals: a bootstrap over
+    Runs that are cut off by the end of a scene or video are censored: the median is Kaplan and
+    Meier's, and None if fewer than half of the runs end. `cells`: the median in frames, and the
+    mean time and frames between changes, the total ÷ the changes. Intervals: a bootstrap over
     videos, or within one video over blocks of consecutive runs.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_video
         >>> print(dwell_time(example_video()))

@@ -30,15 +30,15 @@ def effective_robustness(
 ) -> Result:
     """pm-10 minus the value of the line through 335 published models at the model's accuracy.
 
-    `line`: "imagenet_vid_robust" or "ytbb_robust", the set the line was measured on; the data's own
-    if left out, ImageNet-Vid-Robust's for other data, for which it is a yardstick and no
-    prediction. `space`: "probit" or "plain", where the line is straight. The interval holds the
-    sampling of the anchors, accuracy and pm-10 together, and the line's own uncertainty. Raises
-    `UsageError` where the data does not reach ±10, as the line is of k = 10, and for a part or a
-    variant of a released set, on which no published model was measured. Value None on empty input.
-    Taori et al., NeurIPS 2020, Section 2.
+    `line`: "imagenet_vid_robust" or "ytbb_robust", the set on which the line was measured; by
+    default the data's own, and ImageNet-Vid-Robust's for other data, as a yardstick only. `space`:
+    "probit" or "plain", in which the line is straight. The interval covers the sampling of the
+    anchors, accuracy and pm-10 together, and the line's own uncertainty. Raises `UsageError` if the
+    data do not reach ±10, because the line is for k = 10, and for a part or a variant of a released
+    set, on which no published model was measured. Value None on empty input. Taori et al., NeurIPS
+    2020, Section 2.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_predictions
         >>> result = effective_robustness(example_predictions(margin=0.7, k=10))

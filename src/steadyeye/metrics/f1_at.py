@@ -7,7 +7,7 @@ from steadyeye.metrics.detection.operating_point import SCORE, f1, measure, stat
 
 
 def outcomes(predictions: Predictions, score: float = SCORE, iou: float = 0.5) -> Statistic:
-    """The images that count, counted anew."""
+    """The images that count, for resampling."""
     return statistic(predictions, f1, score, iou)
 
 
@@ -16,10 +16,10 @@ def outcomes(predictions: Predictions, score: float = SCORE, iou: float = 0.5) -
 def f1_at(predictions: Predictions, score: float = SCORE, iou: float = 0.5) -> Result:
     """The harmonic mean of `precision_at` and `recall_at`: 2 TP ÷ (detections + objects).
 
-    `score`, `iou`, intervals and errors as there. `cells`: the classes, n their objects; of the
-    whole n images. Value None with neither detections nor objects.
+    `score`, `iou`, intervals and errors as there. `cells`: the classes with the number of their
+    objects; n images. Value None with neither detections nor objects.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_detections
         >>> print(f1_at(example_detections(), score=1))

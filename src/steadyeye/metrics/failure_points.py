@@ -24,13 +24,13 @@ def failure_points(
 ) -> Result:
     """The first level of each operator with accuracy below each threshold.
 
-    `thresholds`: shares, 0…1. `images` as in `degraded_accuracy`. `cells`: the operators, in each
-    the thresholds with the level (None: not reached) and its interval, and in these the share of
-    pixels changed and the mean value there. The whole has no value of its own. Swingler 2022,
+    `thresholds`: shares, 0…1. `images` as in `degraded_accuracy`. `cells`: the operators, each with
+    its thresholds, the level (None: not reached) and its interval, and in these the share of
+    changed pixels and the mean value there. The whole has no value of its own. Swingler 2022,
     Tables 1–3. After a search (`--fast`) the interval is that of the search. Raises `UsageError`
     for thresholds that are no shares.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_sweep
         >>> for operator in failure_points(example_sweep(), thresholds=(0.9,)).cells:

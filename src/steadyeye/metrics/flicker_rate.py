@@ -16,8 +16,8 @@ from steadyeye.metrics.sequences.tracklets import SCORE, can_follow
 def flicker_rate(predictions: Predictions, score: float = SCORE) -> Result:
     """The share of objects that are detected in at most two consecutive frames, and never again.
 
-    Such are mostly false positives. Objects and `score`, 0…1, as of `blink_rate`, those left out
-    that are there when a scene begins or ends. n objects; the interval is clustered by video.
+    These are mostly false positives. Objects and `score`, 0…1, as of `blink_rate`, without those
+    that are present when a scene begins or ends. n objects; the interval is clustered by video.
 
     Example:
         >>> from steadyeye.testing import example_tracks

@@ -22,10 +22,10 @@ def trials(predictions: Predictions) -> Trials:
 def flip_rate(predictions: Predictions) -> Result:
     """The share of consecutive frame pairs whose top-1 class changes; n counts pairs.
 
-    A pair that several sets share counts once. The interval is clustered by video; of one video it
-    is by blocks of consecutive pairs. Value None where no two frames are consecutive.
+    A pair in several sets counts once. The interval is clustered by video; for one video it is by
+    blocks of consecutive pairs. Value None without consecutive frames.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_video
         >>> print(flip_rate(example_video()))

@@ -11,9 +11,8 @@ def fragment_error(predictions: Predictions, score: float = SCORE) -> Result:
     """Changes between detected and missed ÷ (frames − 1), averaged over true objects, 0…1.
 
     Zhang and Wang 2016; formulas in `metrics.sequences.stability_errors`. n objects; the interval
-    is clustered by video. Value None without true objects.
-    `score`: from which a detection counts, above 0.1 and below 1. Raises `UsageError` for another
-    score.
+    is clustered by video. Value None without true objects. `score`: the lowest score of a
+    detection, above 0.1 and below 1. Raises `UsageError` for another score.
 
     Example:
         >>> from steadyeye.testing import example_true_tracks

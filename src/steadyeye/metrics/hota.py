@@ -17,13 +17,13 @@ PACKAGES = ("trackeval",)
 def hota(predictions: Predictions, score: float = SCORE) -> Result:
     """HOTA, averaged over its 19 thresholds, 0…1; objects are linked as for `blink_rate`.
 
-    It judges the detector and the linking together, and counts every detection of a class of the
-    data that is on no true box: only for data in which all objects are labelled. Luiten et al.,
-    "HOTA: A Higher Order Metric for Evaluating Multi-Object Tracking", 2021, as `trackeval` has it.
-    `score`: from which a detection counts, above 0.1 and below 1. Raises `UsageError` for another
-    score.
+    It measures the detector and the linking together, and counts every detection of a class of the
+    data without a true box as wrong: only for data in which all objects are labelled. Luiten et
+    al., "HOTA: A Higher Order Metric for Evaluating Multi-Object Tracking", 2021, as computed by
+    `trackeval`. `score`: the lowest score of a detection, above 0.1 and below 1. Raises
+    `UsageError` for another score.
 
-    Example, of what it needs:
+    Example of what it needs:
 
         >>> from steadyeye.core.plugins import install_line
         >>> install_line([], PACKAGES)

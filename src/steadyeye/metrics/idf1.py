@@ -19,12 +19,11 @@ PACKAGES = ("trackeval",)
 def idf1(predictions: Predictions, score: float = SCORE) -> Result:
     """The F1 of boxes whose track is that of their object, 0…1; linked as for `blink_rate`.
 
-    n true objects. What `hota` says of its data holds here too. Ristani et al., "Performance
-    Measures and a Data Set for Multi-Target, Multi-Camera Tracking", 2016, as `trackeval` has it.
-    `score`: from which a detection counts, above 0.1 and below 1. Raises `UsageError` for another
-    score.
+    n true objects. For the same data as `hota`. Ristani et al., "Performance Measures and a Data
+    Set for Multi-Target, Multi-Camera Tracking", 2016, as computed by `trackeval`. `score`: the
+    lowest score of a detection, above 0.1 and below 1. Raises `UsageError` for another score.
 
-    Example, of what it needs:
+    Example of what it needs:
 
         >>> from steadyeye.core.plugins import install_line
         >>> install_line([], PACKAGES)

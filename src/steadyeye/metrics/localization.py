@@ -7,7 +7,7 @@ from steadyeye.metrics.detection.worst_frames import worst_frames, worst_statist
 
 
 def outcomes(predictions: Predictions, k: int | None = None, iou: float | str = 0.5) -> Statistic:
-    """The worst frames of a model, counted anew."""
+    """The worst frames of a model, for resampling."""
     return worst_statistic(predictions, k, iou, one_class=True)
 
 
@@ -19,7 +19,7 @@ def localization(predictions: Predictions, k: int | None = None, iou: float | st
     `cells`: k = 0, the anchors alone, 1 … k. `k`, `iou` and the rest as in `pm_k_map`. Shankar et
     al., Section 4.2.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_detections
         >>> print(localization(example_detections(), k=1))

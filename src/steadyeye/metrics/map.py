@@ -19,7 +19,7 @@ from steadyeye.metrics.detection.frame_ap import (
 def outcomes(
     predictions: Predictions, iou: float | str = 0.5, size: str = "all", detections: int = MOST
 ) -> Statistic:
-    """The images that count, counted anew."""
+    """The images that count, for resampling."""
     return statistic(_select_images(predictions, size, detections), ap(ious(iou)))
 
 
@@ -35,13 +35,13 @@ def map(
 ) -> Result:
     """mAP: AP averaged over the classes present, of anchors where samples form pm-sets.
 
-    Interpolated at 101 recalls, at most 100 detections an image and class, crowds ignored: equal
+    Interpolated at 101 recalls, at most 100 detections per image and class, crowds ignored: equal
     to COCOeval of pycocotools. `iou`: 0.5 … 0.95, or "coco", the mean over all ten. `size`: of the
     objects that count, "small" (up to 32² square pixels), "medium" (up to 96²) or "large".
-    `detections`: how many of each image and class count, the most confident. Value None without
-    objects. Raises `UsageError` for other values. Lin et al., "Microsoft COCO", 2014.
+    `detections`: the number per image and class that count, the most confident first. Value None
+    without objects. Raises `UsageError` for other values. Lin et al., "Microsoft COCO", 2014.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_detections
         >>> print(map(example_detections(), iou="coco"))

@@ -8,7 +8,7 @@ from steadyeye.metrics.detection.worst_frames import drop_statistic, name_with_i
 
 
 def outcomes(predictions: Predictions, k: int | None = None, iou: float | str = 0.5) -> Statistic:
-    """The sets of a model, counted anew."""
+    """The sets of a model, for resampling."""
     return drop_statistic(predictions, k, iou)
 
 
@@ -17,11 +17,11 @@ def outcomes(predictions: Predictions, k: int | None = None, iou: float | str = 
 def map_drop(predictions: Predictions, k: int | None = None, iou: float | str = 0.5) -> Result:
     """The mAP of the anchors minus that of the worst frames within ±k of them.
 
-    `k` and `iou` as in `pm_k_map`. The interval is of the difference where each video is left out
-    of both; a chosen worst frame has another mix of objects, so that a drop may be below 0. Value
-    None without objects. Shankar et al., Section 4.2.
+    `k` and `iou` as in `pm_k_map`. The interval is that of the difference, with each video left out
+    of both; the worst frames have another mix of objects, so that a drop may be below 0. Value None
+    without objects. Shankar et al., Section 4.2.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_detections
         >>> print(map_drop(example_detections(), k=1))

@@ -16,7 +16,7 @@ def map_failure_points(
     """The first level of each operator with mAP below each share of mAP at level 0.
 
     `thresholds`: shares, 0…1. `iou` as in `map`. `cells` as of `failure_points`. After a search
-    (`--fast`) the level is that of a full sweep where mAP never rises again.
+    (`--fast`) the level equals that of a full sweep if mAP never rises again.
 
     Example:
         >>> from steadyeye.testing import example_detector_sweep

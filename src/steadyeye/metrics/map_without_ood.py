@@ -21,7 +21,7 @@ from steadyeye.metrics.detection.frame_ap import (
 
 
 def outcomes(predictions: Predictions, iou: float | str = 0.5) -> Statistic:
-    """The images that count, counted anew."""
+    """The images that count, for resampling."""
     return statistic(
         frames_without_ood(predictions, select_counted_rows(predictions)), ap(ious(iou))
     )
@@ -38,14 +38,13 @@ def map_without_ood(predictions: Predictions, iou: float | str = 0.5) -> Result:
     """The mAP that ignores detections which match nothing but an out-of-distribution object.
 
     Such a detection overlaps, by the threshold or more, an object labelled as outside the classes,
-    or of a class that no class of the model maps to, and is no true positive: at that threshold it
-    is ignored, and so is any other there. Classes that no class of the model maps to do not count
-    as AP 0 either, in a hierarchy also those below a class that one does map to. All else, `iou`
-    too, as in `map`; `cells`: AP of every class that is there, its n the objects to be found. Value
-    None without objects. Lau et al., "Natural Adversarial
-    Objects", 2021, Section 4 and Table 2.
+    or of a class without a mapped model class, and is no true positive: at that threshold it is
+    ignored, and so is any other there. Classes without a mapped model class do not count as AP 0
+    either, and in a hierarchy neither do children of a mapped class. The rest, also `iou`, as in
+    `map`; `cells`: AP of every present class, with its number of objects. Value None without
+    objects. Lau et al., "Natural Adversarial Objects", 2021, Section 4 and Table 2.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_detections
         >>> print(map_without_ood(example_detections()))

@@ -16,7 +16,7 @@ from steadyeye.metrics.detection.frame_ap import (
 
 
 def outcomes(predictions: Predictions, detections: int = MOST) -> Statistic:
-    """The images that count, counted anew."""
+    """The images that count, for resampling."""
     return statistic(frames(predictions, select_counted_rows(predictions)), recall(detections))
 
 
@@ -30,10 +30,10 @@ def recall(detections: int) -> Table:
 def mar(predictions: Predictions, detections: int = MOST) -> Result:
     """mAR: the share of objects detected, averaged over IoU 0.50 … 0.95 and the classes present.
 
-    `detections`: how many of each image and class count, the most confident; at most 100. COCO's
-    AR. Value None without objects. Raises `UsageError` for a `detections` that is none of 1 … 100.
+    `detections`: the number per image and class that count, the most confident first; at most 100.
+    COCO's AR. Value None without objects. Raises `UsageError` for other values.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_detections
         >>> print(mar(example_detections(), detections=1))

@@ -8,7 +8,7 @@ from steadyeye.degradation.corruption_errors import covers_corruptions, measure_
 
 
 def outcomes(predictions: Predictions, baseline: str = "alexnet") -> Statistic:
-    """The images of the sweep, counted anew."""
+    """The images of the sweep, for resampling."""
     return measure_corruption_errors(predictions, baseline).statistic()
 
 
@@ -18,13 +18,13 @@ def outcomes(predictions: Predictions, baseline: str = "alexnet") -> Statistic:
 def mce(predictions: Predictions, baseline: str = "alexnet") -> Result:
     """The error relative to AlexNet's, averaged over the fifteen corruptions of ImageNet-C.
 
-    Of a sweep over `imagenet_c` at all severities, of all images. 100 %: as often wrong as AlexNet
-    on ImageNet-C, which is comparable on the validation images of ImageNet only. `baseline`:
-    "alexnet", or "none": the mean error itself, for other data. `cells`: the corruptions. Raises
-    `UsageError` where corruptions or severities are missing. Hendrycks and Dietterich 2019,
-    Section 4.2.
+    Of a sweep over `imagenet_c` at all severities, of all images. 100 % means as many errors as
+    AlexNet on ImageNet-C, which is comparable on the validation images of ImageNet only.
+    `baseline`: "alexnet", or "none": the mean error itself, for other data. `cells`: the
+    corruptions. Raises `UsageError` if corruptions or severities are missing. Hendrycks and
+    Dietterich 2019, Section 4.2.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_corruptions
         >>> print(mce(example_corruptions()))

@@ -9,8 +9,8 @@ from steadyeye.metrics.detection.degraded import measure_mpc
 def mpc(predictions: Predictions, iou: float | str = "coco") -> Result:
     """The mAP of degraded images, averaged over levels from 1 on and then over operators, 0…1.
 
-    `iou` as in `map`. `cells`: the operators, in each its levels from 0. Intervals are those of
-    `map`, over images, or videos where several are of one. Michaelis et al., "Benchmarking
+    `iou` as in `map`. `cells`: the operators, each with its levels from 0. Intervals are those of
+    `map`, over images, or over videos if these have several images. Michaelis et al., "Benchmarking
     Robustness in Object Detection", 2019, Equation 1. Value None without objects.
 
     Example:

@@ -26,11 +26,11 @@ def trials(predictions: Predictions, k: int | None = None) -> Trials:
 def pm_k(predictions: Predictions, k: int | None = None) -> Result:
     """The share of anchors with a right prediction on every frame within ±k, the anchor included.
 
-    `k`: distance in native frames, the largest in the data if left out. `cells`: pm-0 … pm-k.
-    A set without neighbours counts as its anchor alone. Value None on empty input.
-    Shankar et al., "Do Image Classifiers Generalize Across Time?", Section 2, Equation 1.
+    `k`: distance in native frames, by default the largest in the data. `cells`: pm-0 … pm-k. A set
+    without neighbours counts as its anchor alone. Value None on empty input. Shankar et al., "Do
+    Image Classifiers Generalize Across Time?", Section 2, Equation 1.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_predictions
         >>> print(pm_k(example_predictions(margin=0.5), k=1))

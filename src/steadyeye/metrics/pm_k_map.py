@@ -7,7 +7,7 @@ from steadyeye.metrics.detection.worst_frames import worst_frames, worst_statist
 
 
 def outcomes(predictions: Predictions, k: int | None = None, iou: float | str = 0.5) -> Statistic:
-    """The worst frames of a model, counted anew."""
+    """The worst frames of a model, for resampling."""
     return worst_statistic(predictions, k, iou, one_class=False)
 
 
@@ -16,11 +16,11 @@ def outcomes(predictions: Predictions, k: int | None = None, iou: float | str = 
 def pm_k_map(predictions: Predictions, k: int | None = None, iou: float | str = 0.5) -> Result:
     """The mAP of the worst frames: of each anchor, the frame of lowest frame AP within ±k.
 
-    `k`: native frames, the largest in the data if left out. `iou` as in `map`; the worst frame is
+    `k`: native frames, by default the largest in the data. `iou` as in `map`; the worst frame is
     chosen at 0.5 or, with another threshold, at that. Frames without objects are no candidates.
     `cells`: k = 0, 1 … Value None without objects. Shankar et al., Section 4.2.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_detections
         >>> print(pm_k_map(example_detections(), k=1))

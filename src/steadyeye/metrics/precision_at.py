@@ -7,7 +7,7 @@ from steadyeye.metrics.detection.operating_point import SCORE, measure, precisio
 
 
 def outcomes(predictions: Predictions, score: float = SCORE, iou: float = 0.5) -> Statistic:
-    """The images that count, counted anew."""
+    """The images that count, for resampling."""
     return statistic(predictions, precision, score, iou)
 
 
@@ -16,12 +16,12 @@ def outcomes(predictions: Predictions, score: float = SCORE, iou: float = 0.5) -
 def precision_at(predictions: Predictions, score: float = SCORE, iou: float = 0.5) -> Result:
     """The share of right detections among those of `score` or more, over all classes together.
 
-    Right: a true positive at `iou`, 0.5 … 0.95, matched as for `map`, on the images that `map` is
-    of; on a crowd neither right nor wrong. Detections of classes without an object are wrong, and a
+    Right: a true positive at `iou`, 0.5 … 0.95, matched as for `map`, on the same images as `map`;
+    on a crowd neither right nor wrong. Detections of classes without an object are wrong, and a
     note counts them. `cells`: the classes. n detections; intervals clustered by video, or by image.
     Value None without such detections. Raises `UsageError` for other values.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_detections
         >>> print(precision_at(example_detections(), score=1))

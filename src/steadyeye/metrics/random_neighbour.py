@@ -26,14 +26,14 @@ def statistic(predictions: Predictions, k: int | None = None) -> Statistic:
 def random_neighbour(predictions: Predictions, k: int | None = None) -> Result:
     """The expected share of anchors with a right prediction on a random neighbour within ±k.
 
-    Mean over sets of the share of their accepted neighbours that are right: the expectation of the
-    third number of the released scorer, which draws one neighbour an anchor. `k`: native frames,
-    the largest in the data if left out. A set without a neighbour counts as its anchor alone; the
-    released scorer calls it right, and the note says what that makes. The interval is that of a
-    mean over videos. Value None on empty input.
-    Shankar et al., "Do Image Classifiers Generalize Across Time?", Section 2.
+    The mean over sets of the share of their accepted neighbours that are right: the expectation of
+    the third number of the released scorer, which draws one neighbour per anchor. `k`: native
+    frames, by default the largest in the data. A set without a neighbour counts as its anchor
+    alone; the released scorer counts it as right, and a note gives that value. The interval is that
+    of a mean over videos. Value None on empty input. Shankar et al., "Do Image Classifiers
+    Generalize Across Time?", Section 2.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_predictions
         >>> print(random_neighbour(example_predictions(margin=0.5), k=1))

@@ -7,7 +7,7 @@ from steadyeye.metrics.detection.operating_point import SCORE, measure, recall, 
 
 
 def outcomes(predictions: Predictions, score: float = SCORE, iou: float = 0.5) -> Statistic:
-    """The images that count, counted anew."""
+    """The images that count, for resampling."""
     return statistic(predictions, recall, score, iou)
 
 
@@ -19,7 +19,7 @@ def recall_at(predictions: Predictions, score: float = SCORE, iou: float = 0.5) 
     `iou`, `cells`, intervals and errors as of `precision_at`; n objects, without crowds. Value None
     without objects.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_detections
         >>> print(recall_at(example_detections(), score=1))

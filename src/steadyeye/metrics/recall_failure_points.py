@@ -15,8 +15,8 @@ def recall_failure_points(
     """The first level of each operator at which less than each share of objects is detected.
 
     Of the objects found at level 0, as in `degraded_recall`. `thresholds`: shares, 0…1. `score`:
-    from which a detection counts. `cells` as of `failure_points`. After a search (`--fast`) the
-    level is that of a full sweep where the share never rises again.
+    the lowest score of a detection. `cells` as of `failure_points`. After a search (`--fast`) the
+    level equals that of a full sweep if the share never rises again.
 
     Example:
         >>> from steadyeye.testing import example_detector_sweep

@@ -8,7 +8,7 @@ from steadyeye.degradation.corruption_errors import covers_corruptions, measure_
 
 
 def outcomes(predictions: Predictions) -> Statistic:
-    """The images of the sweep, counted anew."""
+    """The images of the sweep, for resampling."""
     return measure_corruption_errors(predictions, relative=True).statistic()
 
 
@@ -18,12 +18,12 @@ def outcomes(predictions: Predictions) -> Statistic:
 def relative_mce(predictions: Predictions) -> Result:
     """The rise in error relative to AlexNet's, averaged over the fifteen ImageNet-C corruptions.
 
-    Above the error on undegraded images, over how much that of AlexNet rises on ImageNet-C, which
-    is comparable on the validation images of ImageNet only. Of a sweep over `imagenet_c` at all
-    severities, of all images. `cells`: the corruptions. Raises `UsageError` where corruptions or
+    The rise above the error on undegraded images, divided by AlexNet's rise on ImageNet-C, which is
+    comparable on the validation images of ImageNet only. Of a sweep over `imagenet_c` at all
+    severities, of all images. `cells`: the corruptions. Raises `UsageError` if corruptions or
     severities are missing. Hendrycks and Dietterich 2019, Section 4.2.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_corruptions
         >>> print(relative_mce(example_corruptions()))

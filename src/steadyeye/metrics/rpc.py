@@ -9,7 +9,7 @@ from steadyeye.metrics.detection.degraded import measure_rpc
 def rpc(predictions: Predictions, iou: float | str = "coco") -> Result:
     """rPC: mPC ÷ mAP at level 0; n counts images, and `cells` holds the same of each operator.
 
-    `iou` as in `map`. Michaelis et al. 2019, Equation 2. Value None where mAP is 0 at level 0.
+    `iou` as in `map`. Michaelis et al. 2019, Equation 2. Value None if mAP is 0 at level 0.
 
     Example:
         >>> from steadyeye.testing import example_detector_sweep

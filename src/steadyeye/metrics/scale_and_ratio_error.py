@@ -12,9 +12,8 @@ def scale_and_ratio_error(predictions: Predictions, score: float = SCORE) -> Res
 
     The mean over true objects. Zhang and Wang 2016; formulas in
     `metrics.sequences.stability_errors`. n objects found in two frames or more; the interval is
-    clustered by video. Value None without such objects.
-    `score`: from which a detection counts, above 0.1 and below 1. Raises `UsageError` for another
-    score.
+    clustered by video. Value None without such objects. `score`: the lowest score of a detection,
+    above 0.1 and below 1. Raises `UsageError` for another score.
 
     Example:
         >>> from steadyeye.testing import example_true_tracks

@@ -20,14 +20,14 @@ NEAR = 10  # frames, the k of the published pm-sets
 def self_consistency(predictions: Predictions, k: int | None = None) -> Result:
     """The share of frames with the same top-1 class on every frame within ±k in the scene.
 
-    Top-1 of all the model's own classes, whether the data has them or not. pm-k with the anchor's
-    own answer in the place of the truth: steady, right or wrong. `k`: native frames; 10 if left
-    out, of pm-sets the largest in the data. Of pm-sets n counts the anchors and the interval is
-    that of `pm_k`. Of whole videos n counts all frames, each an anchor: they share neighbours, so
-    one video is resampled in blocks longer than a window. Value None on empty input. Raises
-    `UsageError` for a `k` below the distance of the frames.
+    The top-1 class among all the model's own classes, whether or not the data have them. It is pm-k
+    with the anchor's own prediction in place of the label: steady, right or wrong. `k`: native
+    frames; by default 10, for pm-sets the largest in the data. For pm-sets n counts the anchors and
+    the interval is that of `pm_k`. For whole videos n counts all frames, each an anchor: they share
+    neighbours, so one video is resampled in blocks longer than a window. Value None on empty input.
+    Raises `UsageError` for a `k` below the distance of the frames.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_video
         >>> print(self_consistency(example_video(), k=5))

@@ -13,11 +13,10 @@ from steadyeye.metrics.sequences.true_tracks import follow, note_left_out, renam
 def true_blink_rate(predictions: Predictions, score: float = SCORE) -> Result:
     """The share of a true object's frames, from first to last detection, in which it is missed.
 
-    What `blink_rate` estimates without labels, of objects found in five frames or more; a gap may
-    be of any length, and an object with another class is not found. n frames; the interval as of
-    `blink_rate`. Value None without such objects.
-    `score`: from which a detection counts, above 0.1 and below 1. Raises `UsageError` for another
-    score.
+    `blink_rate` estimates it without labels. Of objects found in five frames or more; a gap may
+    have any length, and an object detected as another class is not found. n frames; the interval as
+    of `blink_rate`. Value None without such objects. `score`: the lowest score of a detection,
+    above 0.1 and below 1. Raises `UsageError` for another score.
 
     Example:
         >>> from steadyeye.testing import example_true_tracks

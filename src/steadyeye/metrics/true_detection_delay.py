@@ -10,11 +10,10 @@ from steadyeye.metrics.sequences.tracklets import SCORE
 def true_detection_delay(predictions: Predictions, score: float = SCORE) -> Result:
     """The median time from a true object's first frame to its first detection.
 
-    An object that is never found counts as not found up to its last frame (Kaplan and Meier's
-    median). In seconds, n objects; a bootstrap over videos. Value None where fewer than half are
-    found. After Mao, Yang and Dally, "A Delay Metric for Video Object Detection", 2019.
-    `score`: from which a detection counts, above 0.1 and below 1. Raises `UsageError` for another
-    score.
+    An object that is never found is censored at its last frame (Kaplan and Meier's median). In
+    seconds, n objects; a bootstrap over videos. Value None if fewer than half are found. After Mao,
+    Yang and Dally, "A Delay Metric for Video Object Detection", 2019. `score`: the lowest score of
+    a detection, above 0.1 and below 1. Raises `UsageError` for another score.
 
     Example:
         >>> from steadyeye.testing import example_true_tracks

@@ -48,7 +48,7 @@ def split_boxes(shards: Iterable[pa.Table]) -> tuple[pa.Table, CellBoxes]:
             columns = {k: _create_columns(shard, k) for k in KINDS if k in shard.column_names}
             equal = set(columns[OF_MODEL]) if {OF_DATA, OF_MODEL} <= set(columns) else set()
         elif OF_MODEL in columns and OF_MODEL not in shard.column_names:
-            # an earlier version wrote it, and what some shards lack is said of none
+            # an earlier version wrote it, and in some shards it is missing
             del columns[OF_MODEL]
             equal = set()
         parts = {name: _read_parts(shard, name, rows) for name in columns}
@@ -64,7 +64,7 @@ def split_boxes(shards: Iterable[pa.Table]) -> tuple[pa.Table, CellBoxes]:
     for name in equal:
         arrays[OF_MODEL][name] = arrays[OF_DATA][name]
     tables = {kind: _make_table(own) for kind, own in arrays.items()}
-    # a shard whose images all failed lacks the tags that the others measured
+    # a shard whose images all failed lacks the measured tags
     joined = pa.concat_tables(rest, promote_options="default")
     return joined, CellBoxes(tables.get(TRUE), tables.get(OF_DATA), tables.get(OF_MODEL))
 

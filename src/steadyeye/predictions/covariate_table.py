@@ -17,7 +17,7 @@ from steadyeye.predictions.schema import numbers
 from steadyeye.predictions.shard_store import open_cell
 
 if TYPE_CHECKING:
-    # with OpenCV, which a report does without
+    # imports OpenCV, which a report does not need
     from steadyeye.metrics.covariates.pm_set_measures import MeasuredFrame
 
 

@@ -17,7 +17,7 @@ def add_to_dataset(predictions: Predictions, dataset: Any, field: str) -> None:
     The samples must be the evaluated ones in the same order or, if the ids of a run are paths,
     files whose paths end with them. Raises `UsageError` for other samples.
     """
-    import fiftyone  # the user's own install, by which the dataset was made
+    import fiftyone  # the user's own install, which made the dataset
 
     samples = _match_samples(predictions, dataset)
     if predictions.detections is None:

@@ -47,7 +47,7 @@ AGAIN = "run the same command again to complete it"
 SLACK = 0.05
 """Pixels by which a box may extend beyond its image without a note: COCO rounds to hundredths."""
 
-PIECE = 100_000  # boxes, or texts, that are looked at together
+PIECE = 100_000  # boxes, or texts, that are processed together
 
 
 def read(*folders: Place) -> Predictions:
@@ -60,7 +60,7 @@ def read(*folders: Place) -> Predictions:
     predictions = _predictions(open_cell(folders[0]), columns, boxes)
     doubt = _find_doubt(columns, boxes, predictions)
     del columns
-    return_free_memory()  # Arrow holds what shards took for others
+    return_free_memory()  # Arrow keeps the memory of earlier shards
     caveats = (*filter(None, [doubt]), *_note_missing_checksums(folders))
     return replace(predictions, doubt=doubt, notes=(*predictions.notes, *caveats))
 
@@ -82,7 +82,7 @@ def read_sealed(folder: Place) -> pa.Table:
 
     Raises `UsageError` if it is not sealed, or a shard is missing or altered.
     """
-    # a shard whose images all failed lacks the tags that the others measured
+    # a shard whose images all failed lacks the measured tags
     return pa.concat_tables(in_all(list(_read_shards(folder))), promote_options="default")
 
 
@@ -93,7 +93,7 @@ def _read_shards(folder: Place) -> Iterable[pa.Table]:
         done = len(cell.list_finished())
         raise UsageError(f"'{folder}' has {done} of {number_of(cell.shards, 'shard')}; {AGAIN}")
     seal = read_record(folder / "seal.json", SEAL, ("shards",))
-    # a seal of an earlier version may say nothing of its cell
+    # a seal of an earlier version may lack its cell
     if seal.get("cell", cell.fingerprint) != cell.fingerprint:
         raise UsageError(f"'{folder / 'cell.json'}' was changed after it was written; {CELL}")
     return map_requests(folder, partial(_shard, folder), seal["shards"])
@@ -212,7 +212,7 @@ def _are_distinct(texts: NDArray[np.str_]) -> bool:
     """Whether no text occurs twice."""
     pieces = (texts[start : start + PIECE].tolist() for start in range(0, len(texts), PIECE))
     hashes = np.fromiter(map(hash, chain.from_iterable(pieces)), np.int64, len(texts))
-    # texts of different hashes are different; of equal ones the texts tell
+    # texts with different hashes differ; equal hashes need the texts
     return len(np.unique(hashes)) == len(texts) or len(set(texts.tolist())) == len(texts)
 
 
@@ -288,7 +288,7 @@ def _find_beyond_images(
 
     `sizes`: (n, 2) height and width of each box's image, 0 if unknown.
     """
-    # a side at a time: an any over a last axis of two takes several times as long
+    # one side at a time: an `any` over a last axis of two takes several times as long
     height, width = sizes.T
     left, top, right, bottom = table.boxes.T
     out = (left < -SLACK) | (top < -SLACK) | (right > width + SLACK) | (bottom > height + SLACK)

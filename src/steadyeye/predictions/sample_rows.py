@@ -1,7 +1,7 @@
-"""The rows of predictions as tables that other tools read: Arrow, Parquet, CSV.
+"""The rows of predictions as tables for other tools: Arrow, Parquet, CSV.
 
-Classes are names, unknown values are null. Any library that reads Arrow's C stream takes the table
-as it is: pandas, polars, DuckDB, Hugging Face `datasets`.
+Classes are names, unknown values are null. Any library that reads Arrow's C stream can use the
+table: pandas, polars, DuckDB, Hugging Face `datasets`.
 """
 
 import io
@@ -25,13 +25,13 @@ SIDES = ("x0", "y0", "x1", "y1")
 def build_table(predictions: Predictions) -> pa.Table:
     """An Arrow table with one row per sample, in the source's order.
 
-    `model`, `data`, `id`; `set`: the pm-set of the sample, or null; `labels`: names, null where it
-    has none; `predicted`: a name, of a detector the class of its most confident box, null where the
+    `model`, `data`, `id`; `set`: the pm-set of the sample, or null; `labels`: names, null without
+    labels; `predicted`: a name, for a detector the class of its most confident box, null if the
     sample failed; `confidence`; `right`: null without labels; `rank` (0: first) and `probability`
-    of the true class, null where the scores are no probabilities; `error`; then the tags of the
-    samples: a tag called as another column has `tag_` before its name. Of a detector also
+    of the true class, null if the scores are no probabilities; `error`; then the tags of the
+    samples: a tag with the name of another column has the prefix `tag_`. For a detector also
     `detections` and `boxes`, lists of `label`, `x0`, `y0`, `x1`, `y1` in pixels and `score` or
-    `crowd`; the label of an object outside the classes is null. The metadata of the schema hold
+    `crowd`; the label of an object outside the classes is null. The metadata of the schema contain
     versions, commit and notes.
 
     Example with invented predictions:
@@ -118,7 +118,7 @@ def encode_rows(table: pa.Table, suffix: str) -> bytes:
 
 
 def _encode_parquet(table: pa.Table) -> bytes:
-    import pyarrow.parquet as pq  # nothing else of a run needs it
+    import pyarrow.parquet as pq  # imported here, because nothing else in a run needs it
 
     out = io.BytesIO()
     pq.write_table(table, out)

@@ -15,7 +15,7 @@ from steadyeye.core.boxes import Boxes, BoxTable, Verified
 from steadyeye.core.disk_columns import DiskColumn
 from steadyeye.core.types import Labels, Tag
 
-TOP = 5  # the model's own best classes kept for the pictures
+TOP = 5  # the model's own best classes stored for the pictures
 PIECE = 4096  # rows whose labels are read together
 
 ANSWERS = {
@@ -85,7 +85,7 @@ def to_arrow(rows: Rows) -> pa.Table:
         "top_scores": _matrix(rows.top_scores, pa.float32()),
     }
     columns |= _encode_boxes(rows)
-    # a row whose image failed lacks what the others measured of theirs
+    # the row of a failed image lacks measured tags
     for name in dict.fromkeys(name for tags in rows.tags for name in tags):
         columns[f"tag:{name}"] = _tag([tags.get(name) for tags in rows.tags])
     return pa.table(columns)
@@ -138,7 +138,7 @@ def _encode_labels(lists: Sequence[Labels]) -> Any:
 
 def encode_numbers(values: NDArray[Any], kind: pa.DataType) -> pa.Array:
     """A column of numbers or truth values, none missing, of an Arrow type of `NUMBERS`."""
-    # pa.array imports pandas wherever that is installed: a quarter of a second
+    # pa.array imports pandas if it is installed: a quarter of a second
     if pa.types.is_boolean(kind):
         content = np.packbits(values, bitorder="little")
     else:
@@ -170,7 +170,7 @@ def numbers(column: pa.Array | pa.ChunkedArray) -> NDArray[Any]:
     A missing value is NaN.
     """
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    # to_numpy imports pandas wherever that is installed: a quarter of a second
+    # to_numpy imports pandas if it is installed: a quarter of a second
     if whole.null_count:
         return np.asarray(whole.to_numpy(zero_copy_only=False))
     if pa.types.is_boolean(whole.type):
@@ -184,7 +184,7 @@ def list_values(lists: pa.ListArray) -> NDArray[Any]:
     """(m,) the values of all lists of a column, one list after the other."""
     if lists.null_count or not len(lists):
         return numbers(lists.flatten())
-    # flatten imports all functions of Arrow: some milliseconds
+    # flatten imports all functions of Arrow, which takes milliseconds
     ends = numbers(lists.offsets)
     return numbers(lists.values)[ends[0] : ends[-1]]
 

@@ -151,7 +151,7 @@ def write_content(cell: Cell, shard: int, content: bytes) -> None:
     of = {"bytes": len(content), "sha256": digest(content).hexdigest(), "cell": cell.fingerprint}
     mark = encode(of)
     if isinstance(cell.folder, Path):
-        # the synced shard comes last; a mark that a power failure took only costs its shard
+        # the synced shard is written last; losing a mark in a power failure costs only its shard
         write_lightly(cell.mark(shard), mark)
         write_file(cell.path(shard), content)
     else:
@@ -172,10 +172,10 @@ def mend(cell: Cell) -> list[str]:
     numbers = sorted(written)
     judged = map_requests(cell.folder, is_altered, numbers)
     bad = [shard for shard, wrong in zip(numbers, judged, strict=True) if wrong]
-    # one that is too short, or of which nothing says how long it is to be
+    # one that is too short, or without a record of its length
     bad += [n for n in range(cell.shards) if cell.path(n).name in files and n not in written]
     if cell.is_sealed:
-        # where all were written, one that is gone was taken away
+        # if all were written, a missing one was deleted
         bad += [n for n in range(cell.shards) if cell.path(n).name not in files]
         if bad or _read_seal(files) is None:
             (cell.folder / "seal.json").unlink()
@@ -183,7 +183,7 @@ def mend(cell: Cell) -> list[str]:
         cell.path(shard).unlink(missing_ok=True)
         cell.mark(shard).unlink(missing_ok=True)
     for name, file in files.items():
-        # what a killed process was writing
+        # an unfinished file of a killed process
         if name.startswith(".") and name.endswith(".tmp"):
             file.unlink()
     return [cell.path(shard).name for shard in sorted(bad)]

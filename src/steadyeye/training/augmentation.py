@@ -1,7 +1,7 @@
-"""Augments training images with a degradation operator, or one of several.
+"""Augments training images with one or several degradation operators.
 
-Streams depend on (seed, image id, operator, epoch) alone: an image comes out the same in any order,
-batch, worker or process, alone or among other operators.
+Streams depend on (seed, image id, operator, epoch) alone: an image is the same in any order, batch,
+worker or process, alone or among other operators.
 """
 
 import re
@@ -27,7 +27,7 @@ PLAIN = "plain"
 PROBE = boxes([[16, 16, 48, 48]], [0])
 """A box in the middle of an image of 64 × 64 pixels."""
 
-# levels=0:30 is no Python; quoted text holds no such range that is not meant
+# levels=0:30 is no Python; in quoted text such a range is always meant as levels
 RANGE = re.compile(r"\blevels\s*=\s*(\d+:\d+(?::\d+)?)")
 
 
@@ -76,7 +76,7 @@ class Augmentation:
         if choice.operator is None:
             return None, 0, np.uint64(0)
         key = stream_key(self.seed, f"{example}\x00{epoch}", choice.operator.name)
-        # draws of the operator's own stream, far from those that it takes
+        # draws of the operator's own stream, far from those that it uses
         place = int(uniform(level_key(key, -1), len(choice.levels), 1)[0])
         return choice.operator, choice.levels[place], key
 
@@ -129,7 +129,7 @@ def augmentation(text: str, seed: int = 0) -> Augmentation:
 
 def _choice(spec: Spec, share: float) -> Choice:
     own = dict(spec.kwargs)
-    # `callable` has levels of its own, a number of them
+    # `callable` has its own `levels`, a number
     levels = own.pop("levels") if isinstance(own.get("levels"), str) else None
     if levels is None and spec.name != "callable" and "levels" in own:
         levels = _format_levels(spec, own.pop("levels"))

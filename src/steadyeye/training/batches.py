@@ -16,7 +16,7 @@ from steadyeye.training.hyperparameters import Course
 from steadyeye.training.protocol import Augment, Example, Examples, MoveBoxes, TrainingTask
 
 TENTH = 10
-AHEAD = 2  # batches made ready before they are asked for
+AHEAD = 2  # batches prepared in advance
 MEMORY = 2**30  # bytes of fitted images that are kept
 
 

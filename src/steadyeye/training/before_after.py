@@ -83,7 +83,7 @@ def measure(base: str, tuned: Place, how: Measuring, out: Place, watcher: Watche
     call. Raises `UsageError` if a model does not fit the data.
     """
     jobs = _jobs({"base": base, "tuned": _name_tuned(tuned)}, how, out)
-    # all that can be refused is, before the first of them is run
+    # all checks come before the first run
     plans = {name: _check_job(name, job) for name, job in jobs.items()}
     runs = {name: run(plan, watcher) for name, plan in plans.items()}
     folders: Sequence[Place] = list(runs.values())

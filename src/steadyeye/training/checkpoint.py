@@ -42,7 +42,7 @@ def save(folder: Path, state: State) -> Path:
     file = path(folder, state.step)
     # `asdict` would copy every tensor once more
     content = serialise(vars(state))
-    # the digest first goes: a file without one, or with that of another content, does not count
+    # first the digest: a file without one, or with another one, does not count
     _digest(file).unlink(missing_ok=True)
     write_file(file, content)
     line = f"{hashlib.sha256(content).hexdigest()}  {file.name}\n"

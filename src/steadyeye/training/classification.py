@@ -28,7 +28,7 @@ from steadyeye.training.protocol import Example, Examples
 FEWEST = 8
 """Least images in a batch for which batch normalisation uses batch statistics."""
 
-LEAST = 1e-7  # of a probability whose logarithm is taken, for networks that end in a softmax
+LEAST = 1e-7  # the least probability for a logarithm, for networks that end in a softmax
 
 Prepared: TypeAlias = tuple[Tensor, Tensor, Tensor, Tensor]
 """(3, h, w) the input; () the first label; (classes,) 1 for each label; (classes,) known
@@ -93,7 +93,7 @@ class Classification:
         with _freeze_norms(module, len(inputs) < self.fewest):
             scores = module(inputs)
         if not isinstance(scores, Tensor):
-            # GoogLeNet and Inception give their auxiliary heads too, only while they are trained
+            # in training, GoogLeNet and Inception return their auxiliary heads, too
             scores = scores[0]
         return self._losses(scores.float(), *truth).mean()
 

@@ -19,8 +19,8 @@ from steadyeye.data.classes.class_map import ClassMap, of_destinations
 from steadyeye.data.classes.map_file import from_file
 from steadyeye.training.protocol import Example, Examples
 
-LISTED = 5  # classes a note names
-MOST = 10_000  # videos that a model keeps on record
+LISTED = 5  # classes in a note
+MOST = 10_000  # videos in a model's record
 
 
 def examples(source: Source, several: bool = False, boxed: bool = False) -> Examples:
@@ -62,7 +62,7 @@ def examples(source: Source, several: bool = False, boxed: bool = False) -> Exam
     if several and any(example.verified is not None for example in unique):
         notes.append("a class that nobody verified in an image is left out of its loss")
     whole = Examples(source.name, classes, (), source.fingerprint)
-    # notes on pm-sets are of neighbours and anchors, which training knows nothing of
+    # notes on pm-sets are about neighbours and anchors, which training does not use
     of_source = () if "offset" in source.columns else source.notes
     return choose_examples(whole, unique, (*notes, *of_source))
 
@@ -212,7 +212,7 @@ def _merge_frames(items: Sequence[Example]) -> list[Example]:
 
 def _find_lack(example: Example, several: bool, boxed: bool) -> str:
     """Why an example is left out, a key of `LEFT_OUT`; empty if it is not."""
-    if boxed:  # none is something to learn too, where that is known
+    if boxed:  # an image annotated as empty is a training example, too
         return UNBOXED if example.boxes is None else ""
     if not example.labels:
         return UNLABELLED
@@ -226,7 +226,7 @@ def _table(source: Classes, target: Classes, class_map: Place | None) -> ClassMa
     try:
         return class_mapping.between(source, target)
     except UsageError:
-        # nothing maps; its words are of a model's classes, and ours say which labels are lost
+        # no class maps; that error is about a model's classes, ours lists the lost labels
         return of_destinations(source, target, {}, "by name")
 
 
@@ -253,7 +253,7 @@ def _boxes(boxes: Boxes | None, to: Sequence[int]) -> Boxes | None:
     if boxes is None:
         return None
     moved = [to[label] if label != OOD else OOD for label in boxes.labels.tolist()]
-    # −1 is both "maps to nothing" and OOD
+    # −1 is both "no mapped class" and OOD
     return replace(boxes, labels=np.asarray(moved, dtype=np.int32))
 
 

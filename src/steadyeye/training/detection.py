@@ -88,7 +88,7 @@ class Detection:
         numbers = _precision(truths, detections, len(self.classes))
         if losses:
             numbers["loss"] = sum(losses) / len(truths)
-            # a network gone astray may find nothing, which is not the AP of one that learned so
+            # a diverged network may detect nothing; its AP would look like that of a trained one
             numbers |= {} if np.isfinite(numbers["loss"]) else {"ap": np.nan, "ap50": np.nan}
         return {**numbers, "n": float(len(truths))}
 

@@ -155,7 +155,7 @@ def _repeatable() -> Iterator[None]:
         yield
         return
     exact()
-    # what cuBLAS asks for; it is read where the first of its handles is made
+    # required by cuBLAS, which reads it when its first handle is created
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     before = torch.are_deterministic_algorithms_enabled()
     only_warned = torch.is_deterministic_algorithms_warn_only_enabled()
@@ -177,7 +177,7 @@ def first() -> bool:
 def _accelerator(precision: str) -> Accelerator:
     mixed = "no" if precision == "fp32" else precision
     if AcceleratorState._shared_state and AcceleratorState().mixed_precision != mixed:
-        # accelerate keeps one precision a process, and this one has trained in another before
+        # accelerate has one precision per process, and this process trained in another before
         AcceleratorState._reset_state()
     try:
         accelerator = Accelerator(

@@ -82,7 +82,7 @@ class Tuning:
     def measuring(self) -> Measuring | None:
         """The data and settings of the later comparison, or None."""
         if not self.then:
-            # the class map of the base serves the held examples too, on which it is always measured
+            # the class map of the base is used for the held-out examples too
             if self.then_operators or self.then_levels:
                 raise UsageError("no data to compare both models on; give --then SPEC")
             return None

@@ -21,7 +21,7 @@ from steadyeye.core.types import Image
 from steadyeye.training.protocol import Example, Examples
 
 MOST = 10_000
-"""Most examples of a side that are compared, evenly spaced if it has more."""
+"""The most examples of a side that are compared, evenly spaced if it has more."""
 
 SIDE = 64
 LOWEST = 16
@@ -136,7 +136,7 @@ def find_near_duplicates(
     """(m, 2) positions on the left and on the right whose hashes differ in at most `NEAR` bits."""
     if not len(left_hashes) or not len(right_hashes):
         return np.zeros((0, 2), dtype=np.int64)
-    # of ±1, the product is the bits that agree less those that differ
+    # the product of ±1 is the number of equal bits minus that of different ones
     right = np.stack(right_hashes).T * np.float32(2) - np.float32(1)
     pairs = []
     for start in range(0, len(left_hashes), BLOCK):

@@ -236,7 +236,7 @@ def interruptible() -> Iterator[Callable[[], bool]]:
         for number, handler in before.items():
             signal.signal(number, handler)
         if first:
-            # only now does it reach whoever listened before
+            # only now do the earlier handlers receive it
             signal.raise_signal(first[0])
 
 

@@ -58,7 +58,7 @@ class History:
         """The history as plain values, for history.json and checkpoints."""
         best = self.best
         return {
-            # the key is older than the field's name, and stays readable
+            # the key is older than the field's name, and stays valid
             "watched": self.criterion,
             "lower": self.lower,
             "ended": self.ended,

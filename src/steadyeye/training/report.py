@@ -14,7 +14,7 @@ from steadyeye.training.before_after import HeldOutComparison
 from steadyeye.training.lr_search import read
 from steadyeye.training.metrics_log import History, TrainingRound
 
-POINTS = 400  # of a curve of losses, at most
+POINTS = 400  # the most points of a curve of losses
 STEP = {"field": "step", "type": "quantitative", "title": "step", "axis": {"format": "d"}}
 SHARES = ("accuracy", "ap", "ap50", "map")
 

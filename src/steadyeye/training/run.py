@@ -133,7 +133,7 @@ def finetune(plan: TrainingPlan, watcher: TrainingWatcher) -> Tuned:
         if first():
             clear_folder(plan.out)
         for text, source in plan.sources.items():
-            # resumed on other images it would be another training
+            # with other images it would be another training
             data_changes.refuse_changed(plan.out, {"spec": text, "name": source.name})
         parts = (plan.job, plan.recipe, plan.course, plan.data, plan.augmentation)
         record = write_training_record(plan.out, describe_training(*parts, plan.lesson.task))
@@ -225,14 +225,14 @@ def _write_diverged(
 def _write(
     plan: TrainingPlan, record: Mapping[str, Any], went: History, watcher: TrainingWatcher
 ) -> HeldOutComparison | None:
-    """The history, the best weights as a model to load, both models beside, and the report."""
+    """Writes the history, the best weights as a model, the comparison, and the report."""
     comparison = None
     write_file(plan.out / HISTORY, encode_record(went.record()))
     if went.best is not None:
         state = checkpoint.read(checkpoint.path(plan.out / CHECKPOINTS, went.best.step))
         about = {**plan.lesson.task.record(), "augmentation": record["augment"]}
         checkpoint_format.write(plan.out, about, state.module)
-        # both choose among the classes that are learned: only those are comparable
+        # both models choose among the trained classes, so that they are comparable
         how = Job(
             class_map=plan.job.then_class_map,
             class_list="closed",
@@ -246,7 +246,7 @@ def _write(
 
 
 def _surroundings(plan: TrainingPlan) -> dict[str, Any]:
-    """What it ran on, as far as it makes it fast; checkpoints hold how many threads torch had."""
+    """The hardware and libraries, as far as they affect speed; checkpoints have torch's threads."""
     return {
         "threads": torch.get_num_threads(),
         "workers": plan.lesson.workers,
@@ -269,7 +269,7 @@ def describe_training(
     augmentation: Augmentation | None,
     task: TrainingTask,
 ) -> dict[str, Any]:
-    """All that it takes to repeat a training, as plain values."""
+    """All settings that are needed to repeat a training, as plain values."""
     about = task.record()
     return {
         "kind": "finetune",
@@ -288,16 +288,16 @@ def describe_training(
 
 
 def write_training_record(out: Path, content: Mapping[str, Any]) -> dict[str, Any]:
-    """Writes run.json and returns it, with what is there of a training that was stopped.
+    """Writes run.json and returns it, with the entries of a stopped training.
 
-    Raises `UsageError` where the folder holds another training, or something else.
+    Raises `UsageError` if the folder holds another training, or something else.
     """
     path, run = out / "run.json", dict(content)
     if path.is_file():
         before = read_record(path, DAMAGED)
         _check_same(out, before, json.loads(encode(content)))
         if before["provenance"] != content["provenance"]:
-            # the first steps were taken by what is on record; both are told
+            # the recorded versions made the first steps; both are listed
             run |= {"provenance": before["provenance"], "continued_with": provenance()}
         if "search" in before:
             run = {**run, "search": before["search"]}
@@ -317,7 +317,7 @@ def _check_same(out: Path, before: Mapping[str, Any], after: Mapping[str, Any]) 
     for part in ("job", "base", "recipe", "data", "augment", "task"):
         old, new = before.get(part), after[part]
         if isinstance(old, dict) and isinstance(new, dict):
-            # what an earlier version did not record was as it is by default
+            # settings that an earlier version did not record had their defaults
             defaults = usual.get(part, {})
             old = drop_notes({key: old.get(key, defaults.get(key)) for key in new})
             new = drop_notes(new)

@@ -1,4 +1,4 @@
-"""What a model is trained on and judged by: the sources a user names, divided in two."""
+"""The selection of training and held-out data from the user's sources."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -28,13 +28,13 @@ WAYS = ("video", "time")
 
 @dataclass(frozen=True)
 class Selection:
-    """Which labels are learned, and what is held out.
+    """The labels for training, and the held-out data.
 
-    `several`: all labels of an image, not that of its largest object alone. `classes`: a class
-    list that the labels are mapped onto, known or a file; None: the source's own. `class_map`: a
-    file that says how. `holdout`: the share that is held, None where another source is given;
-    `by`: "video" or "time"; `gap`: frames left out between the sides of a split by time. `boxed`:
-    boxes are learned, as by a detector.
+    `several`: all labels of an image, not only that of its largest object. `classes`: a class list
+    onto which the labels are mapped, known or a file; None: the source's own. `class_map`: a file
+    with the mapping. `holdout`: the share of held-out data, None if another source is given; `by`:
+    "video" or "time"; `gap`: frames left out between the sides of a split by time. `boxed`: boxes
+    are trained, as for a detector.
     """
 
     several: bool = False
@@ -49,9 +49,9 @@ class Selection:
 
 @dataclass(frozen=True)
 class Data:
-    """Both sides, checked: they share no video and no frame, but for a split by time.
+    """Both sides, checked: they share no video and no frame, except for a split by time.
 
-    `notes`: how the labels were chosen, how the sides were parted and what was compared.
+    `notes`: how the labels were selected, how the sides were split, and what was compared.
     """
 
     train: Examples
@@ -69,11 +69,11 @@ class Data:
 
 
 def data(source: Source, val: Source | None, selection: Selection) -> Data:
-    """The examples of a source, parted as `selection` says, or judged by those of `val`.
+    """The examples of a source, split as `selection` says, or with those of `val` as held-out data.
 
-    Raises `UsageError`, before anything is trained, for: no labels, one class only, an empty side,
-    a label of `val` that is not among the classes, both or neither of `val` and a holdout, a gap
-    that is missing or not asked for, shared videos, and frames nearly the same on both sides.
+    Raises `UsageError`, before any training, for: no labels, one class only, an empty side, a label
+    of `val` that is not among the classes, both or neither of `val` and a holdout, a gap that is
+    missing or not needed, shared videos, and near duplicates on both sides.
     """
     _check(selection, val)
     examples_of_data = _select_training(source, selection)
@@ -105,7 +105,7 @@ def _select_held(val: Source, train: Examples, selection: Selection) -> Examples
     examples_of_val = examples(val, selection.several, selection.boxed)
     if examples_of_val.classes.names == train.classes.names:
         return examples_of_val
-    # with --classes both are mapped alike; otherwise all that is judged has to be learned
+    # with --classes both are mapped alike; otherwise all classes of `val` must be trained
     class_map = None if selection.class_map is None else place(selection.class_map)
     return onto(examples_of_val, train.classes, class_map, strict=selection.classes is None)
 
@@ -138,7 +138,7 @@ def _describe_side(side: Examples) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class Split:
-    """The two sides, over the same classes; `notes`: how they were parted, for the report."""
+    """The two sides, over the same classes; `notes`: how they were split, for the report."""
 
     train: Examples
     validation: Examples
@@ -146,12 +146,12 @@ class Split:
 
 
 def split_by_video(examples: Examples, share: float, seed: int = 0) -> Split:
-    """Whole videos on either side: of each class `share` of its videos are held, seeded.
+    """Whole videos on either side: `share` of the videos of each class are held out, seeded.
 
-    A video is of the class that most of its frames are of; those without any object are a class of
-    their own. Of a class with several videos at least
-    one is held and one is not; of a class with one, none is. Which of them is decided by (seed,
-    video) alone. Raises `UsageError` where no class has two videos.
+    The class of a video is that of most of its frames; videos without any object are a class of
+    their own. Of a class with several videos at least one is held out and at least one is not; a
+    single video is not held out. The choice depends on (seed, video) alone. Raises `UsageError` if
+    no class has two videos.
     """
     _check_share(share)
     videos = _videos(examples.items)
@@ -182,12 +182,12 @@ def split_by_video(examples: Examples, share: float, seed: int = 0) -> Split:
 
 
 def split_by_time(examples: Examples, share: float, gap: int | None) -> Split:
-    """The last part of every video is held, and the frames just before it are left out.
+    """The last part of every video is held out, and the frames just before it are left out.
 
-    `share`: of the labelled frames of each video, rounded up. `gap`: how many native frames lie
-    between the last that is trained on and the first that is held; what is in between is on
-    neither side, and counted, as are videos too short for it. Raises `UsageError` without a gap,
-    for images that do not know their place in a video, and where nothing is left on a side.
+    `share`: of the labelled frames of each video, rounded up. `gap`: the number of native frames
+    between the last training frame and the first held-out one; the frames in between are on neither
+    side, and counted, as are videos too short for it. Raises `UsageError` without a gap, for images
+    without a known place in a video, and if a side is empty.
     """
     _check_share(share)
     if gap is None or gap < 1:
@@ -224,10 +224,10 @@ def split_by_time(examples: Examples, share: float, gap: int | None) -> Split:
 
 
 def pair_sources(train: Examples, validation: Examples) -> Split:
-    """Two sources as the two sides, over the same classes; the held ones as `onto` left them.
+    """Two sources as the two sides, over the same classes, after `onto` for the held-out one.
 
-    Single pictures are named as their files are, which two folders may share: the held ones are
-    then told apart by a `val:` before their ids.
+    Ids of single pictures are file names, which two folders may share: the held-out ones then have
+    `val:` before their ids.
     """
     train_ids = {example.id for example in train.items}
     if any(example.id in train_ids and example.video == example.id for example in validation.items):
@@ -256,8 +256,8 @@ def _split(
 
 
 def _check_split(split: Split) -> Split:
-    """The split with what it lacks; raises `UsageError` for an empty side."""
-    for purpose, side in (("train on", split.train), ("be judged by", split.validation)):
+    """The split with notes on missing classes; raises `UsageError` for an empty side."""
+    for purpose, side in (("train on", split.train), ("validate on", split.validation)):
         if not side.items:
             raise UsageError(
                 f"'{side.name}' leaves no examples to {purpose} ({'; '.join(split.notes)}); "

@@ -226,7 +226,7 @@ class FolderFeed:
         return LiveFrame(number, began + frame.seconds, self._scene, frame.image)
 
     def _look(self) -> None:
-        """Lists the files that came and are whole, those that came first first."""
+        """Lists new complete files, the oldest first."""
         began = time.monotonic()
         if began < self._next_look:
             return
@@ -239,9 +239,9 @@ class FolderFeed:
         self._next_look = max(self._next_look, began + (time.monotonic() - began) / LOOK_SHARE)
         if not self._has_looked:
             self._has_looked = True
-            # what comes from now on is new, also while the clock is behind
+            # files from now on are new, also while the clock is behind
             self._taken = {n: at for n, at in stamps.items() if self._was_done((at[0], n))}
-        # names that went are forgotten, so that memory is that of the folder
+        # removed names are forgotten, so that memory does not exceed that of the folder
         self._taken = {name: at for name, at in self._taken.items() if name in stamps}
         # files may have changed at one time of a coarse clock
         self._waiting = sorted(
@@ -264,7 +264,7 @@ def _read_stamps(folder: Path) -> dict[str, tuple[int, int]]:
         for entry in entries:
             if os.path.splitext(entry.name)[1].lower() not in ENDINGS:
                 continue
-            with suppress(OSError):  # it went meanwhile, or is a link to nothing
+            with suppress(OSError):  # the file was removed meanwhile, or is a link to nothing
                 status = entry.stat()
                 changed = status.st_ctime_ns
                 if entry.is_symlink():

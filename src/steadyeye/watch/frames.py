@@ -113,7 +113,7 @@ class Feed(Protocol):
 
 
 def read_clock() -> float:
-    """Unix time by a clock that nobody sets: what the machine's said at first, and since then."""
+    """Unix time by a monotonic clock: the machine's time at the start, plus the time since then."""
     return _CLOCK_START + time.monotonic()
 
 
@@ -142,7 +142,7 @@ class Thinning:
         """Whether the frame of a time is to be taken."""
         if self.rate is None:
             return True
-        # a thousandth: times are rounded, and 25 of 25 frames a second are to be taken
+        # a thousandth of tolerance: times are rounded, and at 25 frames per second all 25 are taken
         if self.due - 10 < seconds < self.due - 0.001 / self.rate:
             return False
         period = 1 / self.rate

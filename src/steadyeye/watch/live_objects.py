@@ -187,7 +187,7 @@ class LiveObjects:
         self._scene, rows = _drop(self._scene, old)
         for key, life in list(self._lives.items()):
             item = life.item
-            # of what was before the last detection nothing is asked any more
+            # nothing before the last detection is needed any more
             item.places[:] = [place - old for place in item.places[-2:]]
             item.detections[:] = [row - rows for row in item.detections[-2:]]
             if item.places[-1] < 0:
@@ -200,7 +200,7 @@ class LiveObjects:
         return life
 
     def _settle(self, scene: Scene, life: _Life, settled: ObjectCounts) -> None:
-        """Counts the frames from an object's last detection to the one in this frame."""
+        """Counts the frames from an object's last detection to its detection in this frame."""
         item = life.item
         counts = settled if life.waiting is None else life.waiting
         counts.pairs += 1

@@ -85,7 +85,7 @@ class Watch:
         self.observer = Observer(
             self.names, settings.block, self.memory.reference, self.feed.has_timestamps
         )
-        # of what is live the frames since the last save are gone
+        # frames of a live stream since the last save are lost
         self._goes_on = not is_live(settings.source)
         if self._goes_on:
             self.ring.delete_from(int(self.memory.counts.received))
@@ -143,7 +143,7 @@ class Watch:
         complete = self.observer.begin_block(frame.seconds)
         if complete is not None:
             self._add_block(complete)
-            # the frame is of the next block: with it a restart begins
+            # the frame belongs to the next block: a restart begins with it
             self._save(replace(frame.counts, received=frame.number), frame.mark)
             if self._ends_at_alert:
                 return
@@ -193,7 +193,7 @@ class Watch:
     def _add_block(self, block: Block | None) -> None:
         if block is None or self._block_began is None:
             return
-        # a few frames weigh as much as a block and depend on those before; a short file is one
+        # a few frames weigh as much as a block and depend on those before; a short file counts
         is_all = self._is_over and not self.memory.series
         if not is_all and not block.covers(self.settings.block):
             return
@@ -243,7 +243,7 @@ class Watch:
             return
         self._tick = time.monotonic()
         self._say_notes()
-        # the end of a file is seen by that of the command
+        # the command's own end shows the end of a file
         silent = self.feed.status.startswith(("reading", "ended"))
         if self.feed.status != self._status and not silent:
             self._status = self.feed.status
@@ -261,14 +261,14 @@ class Watch:
         return [note for note, applies in notes.items() if applies]
 
     def _say_notes(self) -> None:
-        """Says each note once."""
+        """Prints each note once."""
         for note in self._list_notes():
             if note not in self._said:
                 self._said.add(note)
                 self.say(note)
 
     def _say_unmeasured(self) -> None:
-        """Says at the end which promises no block has a value of: nothing is known of them."""
+        """Prints at the end which promises have no block with a value."""
         self._say_notes()
         for watched in self.memory.watched:
             if watched.promise.measure not in self.memory.series:
@@ -301,7 +301,7 @@ class Watch:
         }
 
     def _measure_rate(self) -> float:
-        """Frames a second in the last `RECENT` seconds."""
+        """Frames per second in the last `RECENT` seconds."""
         now = time.monotonic()
         while self._times and self._times[0] < now - RECENT:
             self._times.popleft()

@@ -181,7 +181,7 @@ class StreamClock:
         if due is None or abs(due - now) >= EARLY:
             due = max(now, self.last)
         elif self.paced:
-            # a segment that came late: all behind it is as late, and no burst
+            # a segment that came late: all after it is as late, and no burst
             due = max(due, now)
         else:
             # the frame that came with the least delay sets the clock

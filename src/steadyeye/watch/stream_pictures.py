@@ -1,4 +1,4 @@
-"""The pictures of a live stream or a camera as they come, and which of them are damaged."""
+"""The pictures of a live stream or a camera as they arrive, and which of them are damaged."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ from steadyeye.watch.frames import convert
 
 @dataclass(frozen=True)
 class StreamPicture:
-    """A picture of a stream. `seconds`: by the stream's own clock, None where it says none.
+    """A picture of a stream. `seconds`: by the stream's own clock, None without a timestamp.
 
     `image()`: its pixels. `size`: width and height.
     """
@@ -31,10 +31,10 @@ class StreamPicture:
 
 
 class Damage:
-    """Which frames of a stream are damaged: from a loss on all, up to a key frame after it.
+    """Which frames of a stream are damaged: all after a loss, up to the next key frame.
 
     A loss is a packet that is damaged or cannot be decoded, a frame that the decoder patched, and
-    of H.264 a picture that others refer to and that did not come: its decoder says nothing of it.
+    in H.264 a missing reference picture, which its decoder does not report.
     """
 
     def __init__(self, context: Any) -> None:
@@ -47,19 +47,19 @@ class Damage:
         self._is_lasting = self._was_corrupt = False
 
     def lose(self, time: int | None) -> None:
-        """Notes a loss in the picture of a time."""
+        """Records a loss in the picture of a time."""
         self._since, self._is_lasting = time, True
 
     def read_packet(self, packet: Any) -> None:
-        """Notes what a packet shows to be lost; to be called before it is decoded."""
+        """Records the losses that a packet shows; call it before the packet is decoded."""
         lacks = self._is_h264 and self._lacks_reference(bytes(packet))
         if packet.is_corrupt or self._was_corrupt or lacks:
             self.lose(packet.pts)
-        # FFmpeg may mark the packet before that in which a piece is missing
+        # FFmpeg may mark the packet before the one with the missing part
         self._was_corrupt = packet.is_corrupt
 
     def covers(self, native: Any) -> bool:
-        """Whether a decoded frame is damaged; to be called for each, in their order."""
+        """Whether a decoded frame is damaged; call it for each frame, in order."""
         if native.is_corrupt:
             self.lose(native.pts)
         elif native.key_frame and not self._is_up_to_loss(native.pts):
@@ -67,11 +67,11 @@ class Damage:
         return self._is_lasting
 
     def _is_up_to_loss(self, time: int | None) -> bool:
-        """Whether a frame is that of the loss, or one before that was held back, to be in order."""
+        """Whether a frame is that of the loss, or an earlier one that was delayed by reordering."""
         return time is not None and self._since is not None and time <= self._since
 
     def _lacks_reference(self, packet: bytes) -> bool:
-        """Whether a picture is missing before that of a packet of H.264."""
+        """Whether a picture is missing before that of an H.264 packet."""
         try:
             return packet != b"" and not all([*map(self._follow, units(packet, self._length))])
         except ValueError:
@@ -82,32 +82,32 @@ class Damage:
         kind = unit[0] & 31
         if kind == 7:
             numbers = picture_numbers(unit)
-            # parameters are sent again and again
+            # parameters are repeated in the stream
             if numbers is None or self._numbers is None or numbers.bits != self._numbers.bits:
                 self._numbers = numbers
         return kind not in (1, 5) or self._numbers is None or self._numbers.follow(unit, kind == 5)
 
 
 def read_address(address: str, timeout: float) -> Iterator[StreamPicture | None]:
-    """The pictures of a stream; None for each that is damaged. Raises what PyAV does of a lost one.
+    """The pictures of a stream; None for each damaged one. Raises PyAV's errors for a lost stream.
 
-    RTSP goes over TCP, and over UDP where a server has nothing else.
+    RTSP uses TCP, and UDP if the server has nothing else.
     """
     options = {"rtsp_flags": "prefer_tcp"} if address.startswith("rtsp") else {}
     with av.open(address, timeout=(timeout, timeout), options=options) as container:
         stream = picture_stream(container)
         if stream is None:
-            raise SampleError("it holds no pictures")
-        # with threads a decoder does not say which pictures are damaged
+            raise SampleError("the address has no video stream")
+        # with threads a decoder does not report damaged pictures
         stream.thread_type = "NONE"
-        # the times of a camera's single JPEGs are made up by FFmpeg: 25 a second
+        # FFmpeg invents the times of a camera's single JPEGs: 25 per second
         has_clock = container.format.name != "mpjpeg"
         damage, matrix = Damage(stream.codec_context), None
         waiting_since = time.monotonic()
         for packet in container.demux(stream):
-            # after a timeout FFmpeg gives what it has still, and waits once more
+            # after a timeout FFmpeg returns the rest of its data, and waits once more
             if time.monotonic() > waiting_since + timeout:
-                raise SampleError(f"it gave nothing for {timeout:g} s")
+                raise SampleError(f"the address sent nothing for {timeout:g} s")
             damage.read_packet(packet)
             for native in _decode(packet, damage):
                 if native is None or damage.covers(native):
@@ -121,7 +121,7 @@ def read_address(address: str, timeout: float) -> Iterator[StreamPicture | None]
 
 
 def _decode(packet: Any, damage: Damage) -> list[Any]:
-    """The frames that a packet completes, or None in their place where it cannot be decoded."""
+    """The frames that a packet completes, or None in their place if it cannot be decoded."""
     try:
         return list(packet.decode())
     except av.EOFError:
@@ -132,7 +132,7 @@ def _decode(packet: Any, damage: Damage) -> list[Any]:
 
 
 def read_camera(path: str) -> Iterator[StreamPicture]:
-    """The pictures of a camera of this machine, by OpenCV: PyAV's wheels have no V4L2."""
+    """The pictures of a local camera, by OpenCV, because PyAV's wheels have no V4L2."""
     import cv2
 
     camera = cv2.VideoCapture(path)
@@ -140,7 +140,7 @@ def read_camera(path: str) -> Iterator[StreamPicture]:
         while True:
             read, picture = camera.read()
             if not read:
-                raise SampleError(f"'{path}' gives no pictures")
+                raise SampleError(f"the camera '{path}' sends no frames")
             height, width = picture.shape[:2]
             yield StreamPicture(None, partial(_swap_channels, picture), (width, height))
     finally:
@@ -148,5 +148,5 @@ def read_camera(path: str) -> Iterator[StreamPicture]:
 
 
 def _swap_channels(picture: Any) -> Image:
-    """RGB of OpenCV's BGR."""
+    """OpenCV's BGR as RGB."""
     return np.ascontiguousarray(picture[..., ::-1], dtype=np.uint8)

@@ -9,16 +9,21 @@ FRAMES = ("received", "processed", "left_out", "thinned", "damaged", "failed")
 
 
 def write_metrics(state: Mapping[str, Any], start: Mapping[str, Any]) -> str:
-    """The text of what `Watch.describe` gives.
+    """The text of `Watch.describe`'s values.
 
-    `start`: what it gave when the process began, from which counters count: of a restart Prometheus
-    takes a counter that is lower than before as one that began at 0.
+    `start`: those values at the start of the process, from which counters count: Prometheus takes a
+    counter that is lower than before for one that restarted at 0.
     """
     about = {"source": state["source"], "model": state["model"]}
     families: list[Family] = [
-        ("steadyeye_watch", "info", "What is watched.", [("_info", about, 1)]),
-        ("steadyeye_up", "gauge", "1 while frames can come.", [("", {}, int(_is_up(state)))]),
-        ("steadyeye_frame_rate", "gauge", "Frames a second.", [("", {}, state["rate"])]),
+        ("steadyeye_watch", "info", "Source and model of the watch.", [("_info", about, 1)]),
+        (
+            "steadyeye_up",
+            "gauge",
+            "1 while the source can deliver frames.",
+            [("", {}, int(_is_up(state)))],
+        ),
+        ("steadyeye_frame_rate", "gauge", "Frames per second.", [("", {}, state["rate"])]),
         *_counts(state, start),
         *_measures(state["measures"]),
         *_promises(state["promises"], start["promises"]),
@@ -33,7 +38,7 @@ def _is_up(state: Mapping[str, Any]) -> bool:
 
 
 def _counts(state: Mapping[str, Any], start: Mapping[str, Any]) -> list[Family]:
-    """What became of frames, the stream, the stored frames and the posts."""
+    """Families of frames, the stream, stored frames and posts."""
     counts = {name: value - start["counts"][name] for name, value in state["counts"].items()}
     frames, posts = state["frames"], state["webhooks"]
     by_state = [("_total", {"state": name}, counts[name]) for name in FRAMES]
@@ -87,9 +92,15 @@ def _promises(
         for now, before in zip(promises, start, strict=True)
     ]
     parts = (
-        ("steadyeye_promise_broken", "gauge", "1 while it is broken.", "", "is_broken"),
-        ("steadyeye_alerts", "counter", "How often it was broken.", "_total", "alerts"),
-        ("steadyeye_evidence", "gauge", "Share of what it takes to change.", "", "evidence"),
+        ("steadyeye_promise_broken", "gauge", "1 while the promise is broken.", "", "is_broken"),
+        ("steadyeye_alerts", "counter", "Times the promise was broken.", "_total", "alerts"),
+        (
+            "steadyeye_evidence",
+            "gauge",
+            "Evidence for the next alert, as a share of what the alert needs.",
+            "",
+            "evidence",
+        ),
     )
     return [
         (

@@ -1,4 +1,4 @@
-"""Bounds and alarms that hold at any time, by simulation and against the definition."""
+"""Bounds and alarms that are valid at any time, by simulation and against the definition."""
 
 from math import log
 
@@ -57,7 +57,7 @@ def test_the_interval_is_where_the_mixture_meets_its_level():
 
 
 def test_a_case_by_hand():
-    """Two blocks, 0.2 and 0.6: of the first 0.5 was expected, of the second (0.5 + 0.2) ÷ 2."""
+    """Two blocks, 0.2 and 0.6: predicted as 0.5, and as (0.5 + 0.2) ÷ 2."""
     mean = add_all([0.2, 0.6])
     assert mean.spread == pytest.approx(0.3**2 + 0.25**2)
     half_width = boundary(mean.spread, 0.025) / 2
@@ -91,7 +91,7 @@ def test_bounds_hold_at_all_times_of_many_paths():
 
 
 def count_alarms(values, limit, every):
-    """How many alarms there are in each stream of (t, streams) values, begun again after each."""
+    """The number of alarms in each stream of (t, streams) values, restarted after each."""
     evidence = np.zeros((len(BETS), values.shape[1]))
     alarms = np.zeros(values.shape[1], dtype=int)
     for row in values:
@@ -107,13 +107,13 @@ WORST = {
     "of 20 frames": lambda rng, shape: rng.binomial(20, 0.05, shape) / 20,
     "always the same": lambda rng, shape: np.full(shape, 0.05),
 }
-"""Blocks whose rate is exactly the 5 % that is promised, so that each alarm is a false one."""
+"""Blocks whose rate is exactly the promised 5 %, so that each alarm is false."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", WORST)
 def test_false_alarms_over_a_thousand_days_are_within_the_promise(kind):
-    """One in 20 days at most: 50 are expected at most, and Poisson's 99.9 % quantile is 73."""
+    """One in 20 days at most: at most 50 are expected, and Poisson's 99.9 % quantile is 73."""
     draw = WORST[kind]
     rng = np.random.default_rng(4)
     alarms = sum(int(count_alarms(draw(rng, (DAY, 200)), 0.05, 20 * DAY).sum()) for _ in range(5))
@@ -121,7 +121,7 @@ def test_false_alarms_over_a_thousand_days_are_within_the_promise(kind):
 
 
 def test_many_short_promises_are_met_closely():
-    """Where alarms are frequent, their count is near what is allowed, and above it if due."""
+    """If alarms are frequent, their number is near the limit, and above it if they are due."""
     rng = np.random.default_rng(5)
     values = (rng.random((2_000, 300)) < 0.05).astype(float)
     alarms = count_alarms(values, 0.05, 40).sum()

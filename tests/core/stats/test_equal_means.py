@@ -1,4 +1,4 @@
-"""Whether two means are equal, also where models fail on other kinds of videos."""
+"""Whether two means are equal, also for models that fail on different videos."""
 
 import numpy as np
 import pytest

@@ -21,7 +21,7 @@ BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
 
 
 def boxes(image, label, score):
-    """A box of its own for each; those of one place in the list lie on each other."""
+    """A separate box for each; boxes at the same place in the list overlap."""
     n = len(image)
     place = 20.0 * np.arange(n)
     corners = np.stack([place, np.zeros(n), place + 10, np.full(n, 10.0)], axis=1)
@@ -111,7 +111,7 @@ def test_more_images_than_groups_give_the_interval_of_the_whole_jackknife():
 
 
 def effects(wrong, right, videos):
-    """Effects of mistakes and of a control, one of each a video."""
+    """Effects of mistakes and of a control, one of each per video."""
     n = len(wrong)
     return ProbeEffects(
         plain=np.arange(2 * n), changed=(), change=np.array([*wrong, *right], dtype=float),
@@ -210,7 +210,7 @@ def test_a_requirement_of_exactly_the_true_map_rarely_passes(monkeypatch):
 
 @pytest.mark.parametrize("piece", [1, 7, 1000])
 def test_parts_of_images_sum_up_alike_in_pieces(piece, monkeypatch):
-    """To the last bit, for what is in the interval of a report must not depend on the pieces."""
+    """To the last bit, because the interval in a report must not depend on the pieces."""
     monkeypatch.setattr(class_means, "PIECE", piece)
     rng = np.random.default_rng(piece)
     for classes in (1, 2, 3, 80):

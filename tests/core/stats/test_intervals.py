@@ -69,7 +69,7 @@ def test_all_of_a_video_alike_is_one_trial_a_video():
 
 
 def drawn_bounds(wins, totals, draws=200_000):
-    """Gaffke's bounds from their definition, by drawing: wins and totals of each video."""
+    """Gaffke's bounds from their definition, by simulation: wins and totals of each video."""
     rng = np.random.default_rng(7)
     weights, further = rng.exponential(size=(draws, len(wins))), rng.exponential(size=draws)
     further *= np.sum(totals**2) / np.sum(totals)
@@ -92,7 +92,7 @@ def test_the_bounds_are_those_of_the_definition(sizes):
 
 @st.composite
 def footage(draw):
-    """Answers in videos of any lengths, right or wrong."""
+    """Predictions in videos of any lengths, right or wrong."""
     sizes = draw(st.lists(st.integers(1, 12), min_size=1, max_size=9))
     success = draw(st.lists(st.booleans(), min_size=sum(sizes), max_size=sum(sizes)))
     return np.array(success), np.repeat(np.arange(len(sizes)), sizes)
@@ -127,7 +127,7 @@ def test_the_better_of_two_models_has_the_higher_bound():
 
 @pytest.mark.parametrize("videos", [3, 10, 50])
 def test_a_second_anchor_in_one_video_changes_little(videos):
-    """Between one anchor a video, which is exact, and several there is no step."""
+    """There is no step from one anchor per video, which is exact, to several."""
     for hits in (0, 1, videos // 2, videos):
         success = np.append(np.arange(videos) < hits, hits > 0)
         interval = proportion(success, np.append(np.arange(videos), 0))
@@ -146,7 +146,7 @@ def test_one_video_with_nearly_all_anchors_is_nearly_one_video():
 @pytest.mark.parametrize("videos", [2, 3, 5, 10, 20, 50])
 @pytest.mark.parametrize("rho", [0.05, 0.3, 0.8])
 def test_the_interval_covers_few_videos_of_any_length(videos, rho):
-    """95 % of the intervals hold the truth, and a bound is passed by 3 % at most."""
+    """95 % of the intervals cover, and each bound is wrong in 3 % at most."""
     rng = np.random.default_rng(videos)
     tries = 1_000
     lengths = np.round(20 * np.exp(np.linspace(-1, 1, videos)))
@@ -174,7 +174,7 @@ def test_the_p_value_is_that_of_the_bound():
 
 
 def test_means_of_nearly_nothing_are_bounded_too():
-    """Down to the least number above 0, and no lower for a larger mean."""
+    """Down to the least number above 0, and never lower for a larger mean."""
     values = [0.0, 5e-324, 1e-300, 1e-12, 1e-9, 2e-9, 3e-9, 1e-8, 1e-6, 1e-3, 0.1, 1.0]
     low, high = bounded_means.intervals(
         np.array([[0.0, value] for value in values]), np.ones((12, 2))
@@ -185,7 +185,7 @@ def test_means_of_nearly_nothing_are_bounded_too():
 
 
 def test_several_models_on_the_frames_of_one_video_are_not_independent():
-    """Four models that always agree on 30 frames tell no more than one of them."""
+    """Four models that always agree on 30 frames are no more informative than one."""
     right = np.arange(30) % 3 > 0
     cell = np.zeros(30, dtype=int)
     (interval,) = proportions(CellTrials(4 * right, np.full(30, 4), np.full(30, "v"), cell), 1)
@@ -232,7 +232,7 @@ def test_the_median_of_classes_is_bounded_by_every_half_of_them(classes, videos,
 
 @pytest.mark.parametrize("kinds", [1, 3])
 def test_clusters_that_are_alike_count_as_so_many(kinds):
-    """Merged, against as many of which each differs from the others by nearly nothing."""
+    """Merged, compared with as many that differ from each other by nearly nothing."""
     wins, totals = np.tile([[0.0, 1, 2][:kinds]], 20), np.full((1, 20 * kinds), 2.0)
     apart = totals + 1e-9 * np.arange(20 * kinds)
     wins[0, 0] = 1
@@ -242,7 +242,7 @@ def test_clusters_that_are_alike_count_as_so_many(kinds):
 
 
 def test_bounds_of_many_clusters_of_few_kinds_take_few_bytes_each():
-    """Of 100,000 images each counts in several rows, and a run has the memory of none to spare."""
+    """Each of 100,000 images counts in several rows, and memory is limited."""
     rng, clusters = np.random.default_rng(0), 20_000
     weights = rng.integers(1, 6, (4, clusters)).astype(np.float64)
     sums = np.minimum(rng.integers(0, 6, weights.shape), weights)

@@ -103,7 +103,7 @@ def test_evidence_is_that_of_the_publication(data):
 
 @pytest.mark.parametrize(("consistent", "step"), [(5, 1), (20, 3), (60, 17)])
 def test_few_studies_err_if_they_are_judged_after_every_label(consistent, step):
-    """The exact chance that a wrong verdict is ever shown, over all orders of the labels."""
+    """The exact probability that a wrong verdict is ever shown, over all orders of the labels."""
     worst = {True: 0.0, False: 0.0}
     for needed in range(1, consistent + 1, step):
         requirement = RequiredShare(needed, consistent, consistent)
@@ -144,7 +144,7 @@ def test_boundaries_are_those_of_the_decisions():
 
 
 def test_a_requirement_may_be_decided_without_labels():
-    """Too few consistent sets fail before anybody labels, and nothing required passes."""
+    """Too few consistent sets fail without labels, and a requirement of nothing passes."""
     assert RequiredShare(70, 60, 100).decide(0, 0).passes is False
     assert RequiredShare(70, 70, 100).decide(0, 0).passes is None
     assert RequiredShare(0, 70, 100).decide(0, 0).passes is True
@@ -153,7 +153,7 @@ def test_a_requirement_may_be_decided_without_labels():
 
 
 def test_decisions_on_ten_thousand_sets_are_the_published_ones():
-    """Labels until decided at 90 % right where 70 % is asked: 28 in the median."""
+    """Labels until decided at 90 % right with a requirement of 70 %: 28 in the median."""
     rng = np.random.default_rng(0)
     requirement = RequiredShare(7_000, 10_000, 10_000)
     stops = []
@@ -167,7 +167,7 @@ def test_decisions_on_ten_thousand_sets_are_the_published_ones():
 @given(st.integers(0, 2**32 - 1), st.floats(0, 1))
 @settings(deadline=None)
 def test_pm_k_is_at_most_the_share_of_consistent_sets(seed, margin):
-    """Whatever the labels are, as long as a set has one class; without labels it is said."""
+    """Whatever the labels are, if a set has one class; without labels the result says so."""
     labelled = testing.example_predictions(12, seed, margin)
     truth = np.zeros_like(labelled.truth)
     plain = replace(
@@ -193,7 +193,7 @@ POOLS = {
 @pytest.mark.parametrize("name", POOLS)
 @pytest.mark.parametrize("labels", [50, 100, 200])
 def test_the_interval_of_strata_covers(name, labels):
-    """In 95 of 100 studies the truth lies within; of 600 drawn ones that is 93 in 100 at least."""
+    """95 of 100 intervals cover; of 600 random ones at least 93 in 100."""
     rng = np.random.default_rng(labels)
     pools = [(size, round(size * share)) for size, share in POOLS[name]]
     turns = sorted(((j + 0.5) / size, h) for h, (size, _) in enumerate(pools) for j in range(size))

@@ -24,7 +24,7 @@ from steadyeye.core.stats.label_differences import (
 WORTH = {FIRST: (0, 1), SECOND: (-1, 0), EITHER: (-1, 0, 1)}
 EXPECTED = {FIRST: 0.7, SECOND: -0.7, EITHER: 0.0}
 SETS = tuple((kind, value) for kind, values in WORTH.items() for value in values)
-"""All that a set can be, and be worth."""
+"""All possible sets, with their values."""
 
 
 def draw(sets, sizes):
@@ -38,7 +38,7 @@ def count_kinds(sets):
 
 @cache
 def find_capital(sets, sizes, null):
-    """The capital after some labels, from the definition; None where they rule the null out."""
+    """The capital after some labels, from the definition; None if they rule the null out."""
     stakes = [1.4 / 2 ** (half / 2) for half in range(12)]
     capitals, rest, total = [1.0] * 12, dict(enumerate(sizes)), null
     for kind, value in (*sets, (None, 0)):
@@ -92,7 +92,7 @@ def list_orders(pool):
     ("size", "error"), [(3, 0.025), (3, 0.3), pytest.param(4, 0.2, marks=pytest.mark.slow)]
 )
 def test_every_small_pool_in_every_order_is_bounded_as_defined(size, error):
-    """Equal to the definition, wrong no more often than it says, exact when all are labelled."""
+    """Equal to the definition, wrong no more often than stated, exact when all are labelled."""
     looks = Counter()
     for pool in combinations_with_replacement(SETS, size):
         sizes, truth, orders = count_kinds(pool), sum(v for _, v in pool), list(list_orders(pool))
@@ -138,9 +138,9 @@ def test_each_end_of_every_pool_of_up_to_eight_sets_errs_as_rarely_as_it_says(mo
 
 @cache
 def bound_capital(pool):
-    """(12,) what each bet becomes at most against the sum of a pool, over all orders and looks.
+    """(12,) the largest capital of each bet against the sum of a pool, over all orders and looks.
 
-    Mean and stakes depend on nothing but what is left, so that pools share what follows.
+    Mean and stakes depend only on the remaining sets, so that pools share the rest.
     """
     gains = [value - EXPECTED[kind] for kind, value in pool]
     lowest = min((WORTH[kind][0] - EXPECTED[kind] for kind, _ in pool), default=0)
@@ -331,7 +331,7 @@ def test_a_look_at_2000_sets_is_fast():
     ],
 )
 def test_studies_of_200_sets_rarely_err_at_any_label(sizes, shares):
-    """A pool without a difference: how often is one shown, and is the sum ever outside?"""
+    """A pool without a difference: how often is one found, and is the sum ever outside?"""
     rng = np.random.default_rng(1)
     errors = outside = 0
     studies = 2000

@@ -1,4 +1,4 @@
-"""The right sets of several pools, and of some less others, by brute force."""
+"""The right sets of several pools, and of some minus others, by brute force."""
 
 from itertools import product
 
@@ -24,7 +24,7 @@ def pool(right, labelled, consistent, unknown=0, any_time=False):
 @pytest.mark.parametrize("any_time", [False, True])
 @pytest.mark.parametrize("sizes", [((7, 3), (5, 2)), ((6, 6), (4, 1)), ((9, 4), (3, 0))])
 def test_the_ends_hold_every_truth_with_95_percent(sizes, any_time):
-    """Every truth of two pools, every sample of each: the chance that both ends are right."""
+    """Every truth of two pools, every sample of each: the probability that both ends are right."""
     truths = [range(size + 1) for size, _ in sizes]
     rights = [range(labelled + 1) for _, labelled in sizes]
     for add in (True, False):

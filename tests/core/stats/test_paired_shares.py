@@ -1,4 +1,4 @@
-"""Differences of shares of what each model itself finds, from their definition and simulated."""
+"""Differences of shares of each model's own objects, from their definition and simulated."""
 
 from itertools import product
 
@@ -10,7 +10,7 @@ from steadyeye.core.stats.trials import Trials, share_statistic
 
 
 def share(right, whole, videos=None, block=1):
-    """The outcomes of a model: how much counts in each image, and how much there is."""
+    """The outcomes of a model: the successes in each image, and the objects."""
     right, whole = (np.asarray(part, dtype=np.float64) for part in (right, whole))
     names = np.arange(len(right)).astype(str) if videos is None else videos
     return prepare_outcomes(share_statistic((right, whole), names, None, block))
@@ -28,7 +28,7 @@ def simulate(rng, videos, rates):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_p_is_the_share_of_all_ways_to_exchange_the_models(seed):
-    """Of what counts in a video beyond the share of both together, over all that there is."""
+    """The successes in a video beyond the share of both models together, over all objects."""
     rng = np.random.default_rng(seed)
     whole, other_whole = rng.integers(1, 50, (2, 9))
     right, other_right = rng.binomial(whole, 0.6), rng.binomial(other_whole, 0.2)
@@ -62,7 +62,7 @@ def test_models_that_find_equally_many_are_compared_as_trials_are():
 @pytest.mark.parametrize("videos", [8, 20, 60])
 @pytest.mark.parametrize("together", [True, False])
 def test_the_test_keeps_its_level(videos, together):
-    """Where both fail on the same videos, and where each fails on videos of its own."""
+    """If both fail on the same videos, and if each fails on different ones."""
     rng = np.random.default_rng(videos)
     changes = []
     for _ in range(300):

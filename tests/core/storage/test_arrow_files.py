@@ -1,4 +1,4 @@
-"""Arrow files that a stranger compressed: refused before they are unpacked."""
+"""Compressed Arrow files from others: refused before they are unpacked."""
 
 import hashlib
 import subprocess
@@ -59,7 +59,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 
 
 def test_a_shard_that_would_unpack_to_a_gigabyte_is_refused(tmp_path):
-    """With its checksum as it should be: whoever packs a shard can seal it too."""
+    """With a valid checksum, because an attacker can also write the seal."""
 
     def even(images):
         return np.full((len(images), 3), 1 / 3)

@@ -1,4 +1,4 @@
-"""Names in files lead nowhere but into the folder that the user gave."""
+"""Names in files lead only into the folder that the user named."""
 
 import os
 from pathlib import Path

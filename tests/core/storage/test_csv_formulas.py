@@ -1,4 +1,4 @@
-"""Texts of others in CSV files are no formulas, and are read back as they were."""
+"""Texts from others in CSV files are no formulas, and are read back unchanged."""
 
 import csv
 import io

@@ -52,7 +52,7 @@ def upload(folder, url):
 
 
 def test_a_run_is_sealed_read_and_continued(bucket, data, toy, tmp_path):
-    """Pictures, shards, seals and report on the store: the bytes of a run on a disk."""
+    """Pictures, shards, seals and report on the store: the same bytes as on a disk."""
     far = f"image_folder(root='{upload(data, f'{bucket}/pictures')}')"
     compute(tmp_path / "run", f"image_folder(root='{data}')", toy)
     compute(f"{bucket}/run", far, toy)
@@ -132,7 +132,7 @@ def test_a_second_writer_on_gcs_is_refused(bucket):
 
 @pytest.mark.parametrize("fate", [429, 503, "drop"])
 def test_faults_that_pass_are_tried_again(url, bucket, fate):
-    """By gcsfs itself, up to six times, before a try of ours counts."""
+    """By gcsfs itself, up to six times, before one of our tries counts."""
     with s3_server.failing(
         url, lambda m, p, n: None if n else fate, "STORAGE_EMULATOR_HOST"
     ) as requests:

@@ -1,4 +1,4 @@
-"""Runs on a store: a real S3 server, one that fails on purpose, one that goes away."""
+"""Runs on a store: a real S3 server, one that fails on purpose, one that disappears."""
 
 import json
 import os

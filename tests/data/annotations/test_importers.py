@@ -1,4 +1,4 @@
-"""Annotations from outside that would be read wrongly without a word: mended, refused or noted."""
+"""Annotations from other tools that could be misread silently: corrected, refused or noted."""
 
 import io
 import json

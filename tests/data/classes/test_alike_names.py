@@ -1,4 +1,4 @@
-"""Class names that differ in case, blanks or Unicode form: matched where the meaning is clear."""
+"""Class names that differ in case, blanks or Unicode form: matched if the meaning is clear."""
 
 from pathlib import Path
 

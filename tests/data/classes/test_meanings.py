@@ -1,4 +1,4 @@
-"""Classes meet by what they mean: VOC, COCO, LVIS, Open Images, YTBB, VID-30, BDD, KITTI."""
+"""Classes are matched by meaning: VOC, COCO, LVIS, Open Images, YTBB, VID-30, BDD, KITTI."""
 
 import csv
 import json

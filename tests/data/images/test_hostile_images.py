@@ -1,4 +1,4 @@
-"""Small files that are whole images, and beside the picture hold what would fill a memory."""
+"""Small files that are complete images, with other data that would fill the memory."""
 
 import resource
 import struct

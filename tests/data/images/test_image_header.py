@@ -1,4 +1,4 @@
-"""Sizes by the header against what decoding gives, and files that promise more than they hold."""
+"""Sizes by the header compared with decoding, and files that declare more than they have."""
 
 import io
 import resource

@@ -1,4 +1,4 @@
-"""Files that name images name none outside of the folder that the user gave."""
+"""Files that name images name none outside the folder that the user named."""
 
 import json
 

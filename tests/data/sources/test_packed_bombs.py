@@ -1,4 +1,4 @@
-"""Tars and Parquet files of which a few bytes say that they are very many."""
+"""Tars and Parquet files in which few bytes declare very many."""
 
 import io
 import os

@@ -1,4 +1,4 @@
-"""Sources in tar shards, in Parquet files and on a store: the same samples wherever they lie."""
+"""Sources in tar shards, in Parquet files and on a store: the same samples everywhere."""
 
 import json
 import shutil

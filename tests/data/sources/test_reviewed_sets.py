@@ -1,4 +1,4 @@
-"""Sets whose review is known, from hand-made files through a whole run to the report."""
+"""Sets with known reviews, from hand-made files through a complete run to the report."""
 
 import json
 

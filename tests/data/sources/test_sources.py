@@ -1,4 +1,4 @@
-"""Sources that are folders: what they hold, and what is wrong with some."""
+"""Sources that are folders: their contents, and faults."""
 
 import shutil
 

@@ -1,4 +1,4 @@
-"""The layouts that trainers of YOLO take, read as they read them."""
+"""The layouts of YOLO's trainers, read in the same way."""
 
 import cv2
 import numpy as np

@@ -1,4 +1,4 @@
-"""Files that cameras, editors and muxers write, held against what they show, frame by frame."""
+"""Files as written by cameras, editors and muxers, compared with their frames, one by one."""
 
 import shutil
 

@@ -1,4 +1,4 @@
-"""Frames in any order are those of decoding in order: codecs and containers, pixel by pixel."""
+"""Frames in any order equal those of decoding in order: codecs and containers, by pixel."""
 
 import gc
 import os

@@ -1,4 +1,4 @@
-"""Which videos a file of labels, cuts or boxes speaks of, by their names."""
+"""The videos to which a file of labels, cuts or boxes refers, by their names."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""When a frame is shown: since the first frame, whatever time the file gives that one."""
+"""The time of a frame: since the first frame, whatever time the file has for that one."""
 
 import json
 

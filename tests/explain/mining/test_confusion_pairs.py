@@ -1,4 +1,4 @@
-"""Which classes are taken for which: pairs by hand, their control and their pictures."""
+"""Confused classes: pairs by hand, their control and their pictures."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Mining from the command line to a review: candidates, sets, reports, and what is refused."""
+"""Mining from the command line to a review: candidates, sets, reports, and refusals."""
 
 import json
 import re

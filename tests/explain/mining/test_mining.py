@@ -1,4 +1,4 @@
-"""Confident mistakes: causes by hand and against a slow reference, each once, ranked by novelty."""
+"""Confident mistakes: causes by hand and against a slow reference, ranked by novelty."""
 
 import tracemalloc
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What is measured of frames, by hand; the image pass killed and resumed; odds of known truth."""
+"""Measurements of frames by hand; the image pass killed and resumed; odds with known truth."""
 
 import json
 import subprocess

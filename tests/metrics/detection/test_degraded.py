@@ -1,4 +1,4 @@
-"""Degraded detectors: mPC and rPC against pycocotools, objects still found, failure levels."""
+"""Degraded detectors: mPC and rPC against pycocotools, objects found, failure levels."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Objects outside the classes: what reads boxes does not see them, `map_without_ood` excuses."""
+"""Objects outside the classes: other metrics ignore them, `map_without_ood` excuses them."""
 
 import json
 import re

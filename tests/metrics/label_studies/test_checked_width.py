@@ -1,4 +1,4 @@
-"""A study that checks its premise and stops at a width: how often it holds, by the definition."""
+"""A study with checks of its premise that stops at a width: coverage, by the definition."""
 
 from itertools import product
 from math import perm

@@ -1,4 +1,4 @@
-"""A study of the difference of two models: who is asked what, when it is enough, what it shows."""
+"""A study of the difference of two models: its questions, its end, and its result."""
 
 import random
 from dataclasses import replace

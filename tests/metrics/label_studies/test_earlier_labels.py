@@ -1,4 +1,4 @@
-"""Labels of earlier studies in a new one: it is a fresh study whose first labels are known."""
+"""Labels of earlier studies in a new one: a fresh study whose first labels are known."""
 
 from dataclasses import replace
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""A study from its question to its verdict, against the metric where every frame is labelled."""
+"""A study from its question to its verdict, against the metric with all frames labelled."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What holds of every verdict: a label that is right instead of wrong never speaks against it."""
+"""A property of every verdict: a right label instead of a wrong one never lowers it."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Labels that were collected for one model, for another and for the difference of the two."""
+"""Labels collected for one model, for another and for the difference of the two."""
 
 import random
 from dataclasses import replace

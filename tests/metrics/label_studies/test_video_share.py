@@ -1,4 +1,4 @@
-"""What the labels of a study show of videos like these."""
+"""Results of a study's labels for videos like these."""
 
 from dataclasses import replace
 from math import isclose

@@ -1,4 +1,4 @@
-"""The line through published models and effective robustness, against scipy, by hand and drawn."""
+"""The line through published models and effective robustness, against scipy and by hand."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""Exports that a decoder would read wrongly without a word: other classes, order, batch, scores."""
+"""Exports that a decoder would misread silently: other classes, order, batch, scores."""
 
 import numpy as np
 import pytest

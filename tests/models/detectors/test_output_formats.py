@@ -1,4 +1,4 @@
-"""Detectors are recognised by their files alone: names, shapes, metadata, what lies beside them."""
+"""Detectors are recognised by their files alone: names, shapes, metadata, other files."""
 
 import json
 

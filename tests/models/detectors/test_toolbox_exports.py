@@ -1,4 +1,4 @@
-"""Exports of toolboxes: what they do to an image, and what is no detector."""
+"""Exports of toolboxes: their preprocessing, and networks that are no detectors."""
 
 import json
 import warnings

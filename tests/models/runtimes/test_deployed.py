@@ -1,4 +1,4 @@
-"""The same network as it is deployed: OpenVINO, LiteRT, quantised ONNX; what has no GPU says so."""
+"""The same network as deployed: OpenVINO, LiteRT, quantised ONNX; a missing GPU is an error."""
 
 import os
 import subprocess

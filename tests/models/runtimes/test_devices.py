@@ -1,4 +1,4 @@
-"""Many images a pass, several devices, GPUs: as one image a pass on the processor gives it."""
+"""Several images per pass, several devices, GPUs: the results of one image on the CPU."""
 
 import json
 import threading

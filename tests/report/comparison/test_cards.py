@@ -1,4 +1,4 @@
-"""Cards of models: every text has room, and the picture saved from a page is the one it shows."""
+"""Cards of models: every text fits, and the saved picture is that of the page."""
 
 import io
 import re

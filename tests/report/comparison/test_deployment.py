@@ -1,4 +1,4 @@
-"""What a deployed model costs, against counts by hand; and a network that is really quantised."""
+"""Costs of a deployed model, against counts by hand; and a really quantised network."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""A leaderboard of one's own: its numbers, its files, its page in a browser, and bad input."""
+"""A user's leaderboard: its numbers, its files, its page in a browser, and bad input."""
 
 import csv
 import html

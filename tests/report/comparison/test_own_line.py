@@ -1,4 +1,4 @@
-"""The line through the user's own models: against numpy and scipy, and at the ends of the scale."""
+"""The line through the user's own models: against numpy and scipy, and near 0 and 1."""
 
 import numpy as np
 import pytest

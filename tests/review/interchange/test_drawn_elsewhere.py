@@ -1,4 +1,4 @@
-"""What people draw in other tools: shapes, turned pictures and pictures of another size."""
+"""Boxes drawn in other tools: shapes, rotated pictures and pictures of another size."""
 
 import json
 import time

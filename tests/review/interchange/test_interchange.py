@@ -1,4 +1,4 @@
-"""Decisions in the forms of Label Studio and CVAT: out, back, once, and never what is not asked."""
+"""Decisions as exported to Label Studio and CVAT: out, back, once, and only for open items."""
 
 import json
 import random

@@ -1,7 +1,7 @@
-"""Exports as the packages of Label Studio and CVAT check them, where these are installed.
+"""Exports checked by the packages of Label Studio and CVAT, if these are installed.
 
-Label Studio's is large: `tools/check_interchange.py` runs it, and datumaro, in environments of
-their own.
+Label Studio's is large: `tools/check_interchange.py` runs it, and datumaro, in separate
+environments.
 """
 
 import sys

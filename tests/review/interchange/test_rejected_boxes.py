@@ -1,4 +1,4 @@
-"""Suggestions that people rejected are no ground truth in any export, whoever saved them anyway."""
+"""Suggestions that people rejected are no ground truth in any export, whoever saved them."""
 
 import itertools
 import json

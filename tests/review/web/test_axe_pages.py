@@ -1,4 +1,4 @@
-"""axe on pages that people seldom see: sign-in, refusals, the box check, what is finished."""
+"""axe on rarely visited pages: sign-in, refusals, the box check, finished stages."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""A detector's images labelled in the browser, those that show nothing too, down to the verdict."""
+"""Labelling a detector's images in the browser, also without objects, up to the verdict."""
 
 import signal
 

@@ -1,4 +1,4 @@
-"""A folder of clips without labels, three people in browsers, a decision: the whole way."""
+"""A folder of clips without labels, three people in browsers, a decision: end to end."""
 
 import json
 import re

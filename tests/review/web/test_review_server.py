@@ -1,4 +1,4 @@
-"""How a review is served: links that last, ports, addresses, patience, and nginx before it."""
+"""Serving a review: lasting links, ports, addresses, timeouts, and nginx before it."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Which code a kept answer depends on: an edit of it is another key, any other edit is none."""
+"""The code on which a cached prediction depends: only an edit of it changes the key."""
 
 import shutil
 import time

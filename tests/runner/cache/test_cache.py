@@ -1,4 +1,4 @@
-"""Answers kept by content: the same bytes with and without, nothing asked twice, nothing stale."""
+"""Predictions cached by content: the same bytes with and without, none repeated or stale."""
 
 import json
 import os

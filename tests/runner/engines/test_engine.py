@@ -1,4 +1,4 @@
-"""How the local engine hands out work, decodes ahead and writes behind."""
+"""The local engine: distribution of work, decoding ahead and writing behind."""
 
 import threading
 import time

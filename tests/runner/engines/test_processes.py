@@ -1,4 +1,4 @@
-"""Worker processes: the bytes of threads, whichever dies; what cannot be sent is refused."""
+"""Worker processes: the bytes of threads, whichever dies; unsendable models are refused."""
 
 import json
 import os

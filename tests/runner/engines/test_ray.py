@@ -1,4 +1,4 @@
-"""Runs on a real Ray cluster of this machine: the same bytes as without, whatever dies."""
+"""Runs on a real Ray cluster of this machine: the same bytes as without, after any failure."""
 
 import json
 import os

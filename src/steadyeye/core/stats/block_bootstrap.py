@@ -1,4 +1,4 @@
-"""Intervals of what follows in time: videos as wholes, a single one in blocks of its frames."""
+"""Intervals for time series: whole videos are resampled, a single one in blocks of its frames."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
@@ -14,17 +14,18 @@ from steadyeye.core.special import ndtr, stdtrit
 from steadyeye.core.stats import bounded_means, intervals
 from steadyeye.core.stats.intervals import LEVEL, REPLICATES, Interval, number_clusters
 
-FEWEST = 4  # blocks in a video, below which their spread says nothing
-FEW = 5  # videos, below which resamples of them are too few to say anything
-FEW_OF_MEAN = 20  # of a mean that nothing bounds: over 5 it covers 77 to 92 %, over 10 up to 92
+FEWEST = 4  # blocks in a video, below which their spread cannot be estimated
+FEW = 5  # videos, below which their resamples are too few for an interval
+FEW_OF_MEAN = 20  # for an unbounded mean: over 5 videos it covers 77 to 92 %, over 10 up to 92
 
 
 def length(n: int, window: int = 0) -> int:
-    """How many of `n` consecutive values a block holds: window + 2√n, at most a quarter of them.
+    """The length of a block of `n` consecutive values: window + 2√n, at most a quarter of n.
 
-    `window`: over how many values one of them looks, as the 2k + 1 frames of a window. Künsch, "The
-    jackknife and the bootstrap for general stationary observations", 1989, lets blocks grow with n
-    so that they outlast the dependence; the constant is from simulated answers (tests).
+    `window`: number of values on which one of them depends, such as the 2k + 1 frames of a window.
+    Künsch, "The jackknife and the bootstrap for general stationary observations", 1989: blocks grow
+    with n, so that they are longer than the dependence; the constant is from simulated predictions
+    (tests).
     """
     return max(1, min(window + 2 * ceil(sqrt(n)), n // FEWEST))
 
@@ -35,10 +36,10 @@ def bootstrap(
     block: int,
     fewest: int = FEW,
 ) -> Interval:
-    """A statistic of values in the order of time, with an expanded percentile interval, seeded.
+    """A statistic of values in time order, with an expanded percentile interval, seeded.
 
-    `statistic`: of (m,) positions in the values, with repeats; `inf` where it is not reached, which
-    makes a None. `videos`: (n,) the video of each value. Several are resampled as wholes; one in
+    `statistic`: of (m,) positions in the values, with repeats; `inf` if it is not reached, which
+    becomes None. `videos`: (n,) the video of each value. Several are resampled as wholes; one in
     circular blocks of `block` consecutive values, and the method says so. Fewer than `fewest`
     videos have no interval.
     """
@@ -63,21 +64,21 @@ def bootstrap(
 
 
 def _ends(replicates: NDArray[np.float64], units: int) -> tuple[float, float]:
-    """The percentile interval, widened as Student's is for few units. Hesterberg 2015.
+    """The percentile interval, widened for few units as Student's t is. Hesterberg 2015.
 
-    `bootstrap.ends` does not widen: its draws weigh a further video that nobody has seen.
+    `bootstrap.ends` is not widened, because its draws include one unseen video.
     """
-    # resamples vary by (n − 1)/n of what samples do
+    # the variance of resamples is (n − 1)/n of that of samples
     tail = sqrt(units / (units - 1)) * stdtrit(units - 1, (1 - LEVEL) / 2)
     low, high = np.quantile(replicates, ndtr([tail, -tail]), method="inverted_cdf")
     return float(low), float(high)
 
 
 def mean(values: NDArray[Any], videos: NDArray[np.str_], block: int) -> Interval:
-    """The mean of values in 0…1, or the share of successes, in the order of time.
+    """The mean of values in 0…1, or the share of successes, in time order.
 
     Several videos: as `intervals.mean`. One: Gaffke's bounds over blocks of `block` consecutive
-    values, the last of which takes what is left over, and the method says so.
+    values, the last of which takes the remainder, and the method says so.
     """
     if block == 1 or len(np.unique(videos)) > 1:
         return intervals.mean(values, videos)
@@ -89,10 +90,10 @@ def mean(values: NDArray[Any], videos: NDArray[np.str_], block: int) -> Interval
 def quantile(
     values: NDArray[np.floating], share: float, videos: NDArray[np.str_], block: int
 ) -> Interval:
-    """A quantile of values in 0…1, in the order of time, n > 0 of them.
+    """A quantile of n > 0 values in 0…1, in time order.
 
-    The interval holds the values at which the share below them may be `share`, by the bounds of
-    `mean`; its high end is 1 where the videos or blocks are too few to bound it. Woodruff,
+    The interval has the values at which the share below them may be `share`, by the bounds of
+    `mean`; its high end is 1 if there are too few videos or blocks to bound it. Woodruff,
     "Confidence intervals for medians and other position measures", JASA 47, 1952.
     """
     cluster, steps = number_clusters(videos, block), np.unique(values)
@@ -102,12 +103,12 @@ def quantile(
         return np.bincount(cluster, values <= at, weights.size).astype(np.float64)[None]
 
     def reaches_share(at: float) -> bool:
-        """Whether the share up to a value may be as high as that of the quantile."""
+        """Whether the share up to a value may be at least that of the quantile."""
         rest, level = weights - below(at), np.array([1 - share])
         return bool(bounded_means.chances(rest, weights, level)[0] > bounded_means.TAIL)
 
     def passes_share(at: float) -> bool:
-        """Whether it cannot be lower."""
+        """Whether the share up to a value is certainly at least that of the quantile."""
         level = np.array([share])
         return bool(bounded_means.chances(below(at), weights, level)[0] <= bounded_means.TAIL)
 
@@ -120,7 +121,7 @@ def quantile(
 
 
 def resamples(videos: NDArray[np.str_], block: int) -> Iterator[NDArray[np.intp]]:
-    """The positions in each resample: whole videos, or circular blocks where there is but one."""
+    """The positions in each resample: whole videos, or circular blocks of a single video."""
     rng = np.random.default_rng(0)
     names, video = np.unique(videos, return_inverse=True)
     if len(names) == 1:
@@ -136,7 +137,7 @@ def resamples(videos: NDArray[np.str_], block: int) -> Iterator[NDArray[np.intp]
 
 
 def method(videos: int, block: int) -> str:
-    """What the interval is called."""
+    """The name of the interval's method."""
     if videos > 1:
         return f"bootstrap over {number_of(videos, 'video')}"
     return f"bootstrap over blocks of {block} in a row, {WITHIN}"

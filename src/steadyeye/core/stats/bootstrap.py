@@ -1,6 +1,6 @@
 """Intervals of means of bounded values over images, by random weights of their videos.
 
-What follows in time, of which a single video can be cut into blocks, is in `block_bootstrap`.
+`block_bootstrap` is for time series, of which a single video can be cut into blocks.
 """
 
 from dataclasses import dataclass
@@ -35,11 +35,11 @@ def ends(replicates: NDArray[np.floating]) -> tuple[float, float]:
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """Random weights of n samples by their video, and of one more video that nobody has seen.
+    """Random weights of n samples by their video, and of one more, unseen video.
 
-    `of_samples`: (replicates, n) float32, above 0, the same for all samples of a video. `unseen`:
-    (replicates,) float32, the weight of the further video, which is as large as the video of a
-    sample drawn at random. `method`: what the interval of a mean is called.
+    `of_samples`: (replicates, n) float32, above 0, equal for all samples of a video. `unseen`:
+    (replicates,) float32, the weight of the unseen video, which has as many samples as the video of
+    a random sample. `method`: the name of the method of a mean's interval.
     """
 
     of_samples: NDArray[np.float32]
@@ -47,7 +47,7 @@ class Draws:
     method: str
 
     def means(self, values: NDArray[np.floating], further: ArrayLike) -> NDArray[np.float64]:
-        """(..., replicates) means of (..., n) values, the further video having the value given."""
+        """(..., replicates) means of (..., n) values; `further`: the value of the unseen video."""
         sums = np.asarray(values, dtype=np.float32) @ self.of_samples.T
         total = self.of_samples.sum(axis=1) + self.unseen
         further = np.asarray(further, dtype=np.float32)[..., None]
@@ -57,13 +57,13 @@ class Draws:
 def draws(videos: NDArray[np.str_], counted: NDArray[np.bool_] | None = None) -> Draws:
     """Dirichlet weights for the intervals of `mean_ends`, seeded.
 
-    `videos`: (n,) the video of each sample; each its own: images. Of a single video its images
-    stand for themselves, and the method says so. `counted`: (n,) bool, the samples that count, the
-    others having the weight 0; None: all. At least one must count.
+    `videos`: (n,) the video of each sample; if each has its own, they are images. The images of a
+    single video count as independent, and the method says so. `counted`: (n,) bool, the samples
+    that count; the others have the weight 0; None: all. At least one must count.
     """
     video = number_clusters(videos)
     rng = np.random.default_rng(0)
-    # a column a video and the further one last: adding a video changes no other's weights
+    # a column per video, the unseen one last: adding a video does not change other weights
     weight = rng.standard_exponential((int(video.max()) + 2, REPLICATES), dtype=np.float32)
     is_counted = np.ones(len(videos), np.bool_) if counted is None else counted
     assert is_counted.any(), "a mean is of something"
@@ -79,12 +79,12 @@ def mean_ends(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(...,) lower and upper ends of the means over the last axis of `values`, (..., n).
 
-    `bounds`: between which every value lies, whatever the image. Gaffke's bounds, as in
-    `bounded_means`, from random draws: many rows are quicker so.
+    `bounds`: the least and greatest possible value. Gaffke's bounds, as in `bounded_means`, but
+    from random draws, which is faster for many rows.
     """
     least, most = bounds
     tail = (1 - LEVEL) / 2
-    # every resample rises with every value, and so does a quantile of them
+    # every resample rises with every value, and so do its quantiles
     low = np.quantile(replicates.means(values, least), tail, axis=-1)
     high = np.quantile(replicates.means(values, most), 1 - tail, axis=-1)
     return np.maximum(low, least), np.minimum(high, most)
@@ -95,8 +95,8 @@ def mean_interval(
 ) -> Interval:
     """The mean of (n,) bounded values, n > 0, with Gaffke's bounds over videos.
 
-    `bounds`: between which every value lies, whatever the image: open where all are at one of them,
-    and no higher value lowers an end.
+    `bounds`: the least and greatest possible value, so that the interval is open even if all values
+    are at one of them; no higher value lowers an end.
     """
     least, most = bounds
     width = max(most - least, 1e-300)
@@ -106,7 +106,7 @@ def mean_interval(
     interval = mean((values.astype(np.float64) - least) / width, videos)
     low, high = (least + width * end for end in interval.ends)
     value = float(np.mean(values, dtype=np.float64))
-    # images that are each of their own count as videos, and are none
+    # images without a video have one each, but are called images
     alone = interval.method == f"Gaffke's bounds over {number_of(len(values), 'video')}"
     method = f"Gaffke's bounds over {count_clusters(videos)}" if alone else interval.method
     return Interval(value, min(low, value), max(high, value), len(values), method)
@@ -115,10 +115,10 @@ def mean_interval(
 def mean_statistic(
     values: NDArray[np.floating], videos: NDArray[np.str_], bounds: tuple[float, float]
 ) -> Statistic:
-    """What models are compared by on the mean of (n,) bounded values; NaN on nothing."""
+    """The statistic to compare models by the mean of (n,) bounded values; NaN without values."""
 
     def resample_mean(weight: NDArray[np.float32]) -> NDArray[np.float64]:
-        # a resample of nothing has no mean
+        # an empty resample has no mean
         with np.errstate(invalid="ignore"):
             return means(values, weight)
 

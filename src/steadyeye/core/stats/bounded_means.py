@@ -1,13 +1,13 @@
-"""Bounds for the mean of shares that come in clusters, however alike the trials of a cluster are.
+"""Bounds for the mean of shares in clusters, whatever the dependence within a cluster.
 
-Gaffke's bound: of the clusters that are there and one more in which nothing succeeds, each weighted
-by an exponential variable (a Bayesian bootstrap), the 2.5 % quantile of the pooled share. With one
-trial a cluster the quantile is that of Beta(k, n − k + 1): Clopper and Pearson's bound. Every
-success adds to every draw, so one more never lowers it. N. Gaffke, "Three test statistics for a
+Gaffke's bound: of the observed clusters and one more without a success, each weighted by an
+exponential variable (a Bayesian bootstrap), the 2.5 % quantile of the pooled share. With one trial
+per cluster the quantile is that of Beta(k, n − k + 1): Clopper and Pearson's bound. Every success
+increases every draw, so one more never lowers it. N. Gaffke, "Three test statistics for a
 nonparametric one-sided hypothesis on the mean of a nonnegative variable", Mathematical Methods of
 Statistics 14, 2005; Learned-Miller and Thomas, "A new confidence interval for the mean of a bounded
-random variable", 2019. That it covers is proven for shares of two values and conjectured for all;
-docs/explanation/coverage.md has it simulated, also for clusters of unequal size.
+random variable", 2019. Its coverage is proven for shares with two values and conjectured for all;
+docs/explanation/coverage.md has simulations, also for clusters of unequal size.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,23 +27,23 @@ TAIL = 0.025
 
 LEAST = 1e-9  # a mean below it counts as 0: its logit is beyond the precision of the search
 NODES = 64  # the tail to 1e-9 of itself at 50 clusters, 1e-4 at 500 at worst
-AT_ONCE = 2_000_000  # complex numbers held together
+AT_ONCE = 2_000_000  # complex numbers in memory at once
 CLOSE = 1e-9  # of the normal quantile of the tail
-SEVERAL = 8  # how many times as long a kind of cluster takes as a cluster does
+SEVERAL = 8  # a kind of cluster takes so many times as long as a cluster
 TURNS = np.array([2.0, 2.5, 3, 4, 5, 6.5, 8, 10, 12.5])
 GRID = TURNS[:, None] * np.linspace(0, 1, NODES)
 SINH, COSH = np.sinh(GRID), np.cosh(GRID)
-ALL_HALVES = 500  # halves of classes that are tried one by one: up to eleven classes
-MEDIAN_STEPS = 41  # levels at which halves of more classes are looked for
+ALL_HALVES = 500  # halves of classes that are all tried: up to eleven classes
+MEDIAN_STEPS = 41  # levels at which halves of more classes are searched
 
 
 def lower_bounds(sums: Rows, weights: Rows, copies: float = 1.0) -> Floats:
     """(c,) the lower 97.5 % bound of the mean of each row of clusters.
 
-    `weights`: (c, g) how much each cluster counts, such as its trials; 0 where it is not of the
-    row. `sums`: (c, g) its successes, 0…weight. The mean is Σsums / Σweights, and the further
-    cluster weighs Σweights² / Σweights, what the cluster of a trial drawn at random does. `copies`:
-    as if each cluster were there so many times. A row whose mean is below `LEAST` is bounded by 0.
+    `weights`: (c, g) the weight of each cluster, such as its trials; 0 if it is not in the row.
+    `sums`: (c, g) its successes, 0…weight. The mean is Σsums / Σweights, and the unseen cluster has
+    the weight Σweights² / Σweights, the expected weight of the cluster of a random trial. `copies`:
+    the number of times each cluster counts. A row whose mean is below `LEAST` has the bound 0.
     """
     bounds = np.zeros(len(sums))
     has_mean = [own.sum() > LEAST * every.sum() for own, every in zip(sums, weights, strict=True)]
@@ -64,14 +64,14 @@ def intervals(sums: Floats, weights: Floats) -> tuple[Floats, Floats]:
 
 
 def chances(sums: Floats, weights: Floats, at: Floats, copies: float = 1.0) -> Floats:
-    """(c,) one-sided p values of the means being `at` (0…1) or less: the tails `at` bounds."""
+    """(c,) one-sided p values of the means being `at` (0…1) or less: the tails beyond `at`."""
     return _tails(_merge_clusters(sums, weights, copies), at)
 
 
 class Clusters(NamedTuple):
-    """(c, m) sums and weights of rows of kinds of clusters, and how many there are of each.
+    """(c, m) sums and weights of rows of kinds of clusters, and the number of each kind.
 
-    The last is the one that nobody saw.
+    The last is the unseen one.
     """
 
     sums: Floats
@@ -80,14 +80,14 @@ class Clusters(NamedTuple):
 
 
 def _merge_clusters(sums: Rows, weights: Rows, copies: float) -> Clusters:
-    """The clusters of rows and a further one; those alike as one where that leaves few.
+    """The clusters of rows and an unseen one; equal ones are merged if few kinds remain.
 
-    Rows with fewer kinds than others have some that are there 0 times.
+    Rows with fewer kinds than others are filled with kinds that occur 0 times.
     """
     shape = len(sums), len(sums[0]) if len(sums) else 0
     further = np.array([np.sum(row**2) / row.sum() for row in weights])
     merged = []
-    # a row at a time: there may be very many clusters
+    # one row at a time: there may be very many clusters
     for of_row in zip(sums, weights, strict=True):
         merged.append(_merge_row(*of_row))
         if len(merged[-1][0]) * SEVERAL > shape[1]:
@@ -103,7 +103,7 @@ def _merge_clusters(sums: Rows, weights: Rows, copies: float) -> Clusters:
 
 
 def _merge_row(sums: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]:
-    """(m,) sums and weights of the kinds of clusters of a row, and how many there are of each."""
+    """(m,) sums and weights of the kinds of clusters of a row, and the number of each."""
     order = np.lexsort((sums, weights))
     sums, weights = sums[order], weights[order]
     new = np.append(True, (np.diff(sums) != 0) | (np.diff(weights) != 0))
@@ -114,7 +114,7 @@ def _merge_row(sums: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]:
 
 def _tails(clusters: Clusters, at: Floats) -> Floats:
     """(c,) the chances of `chances`."""
-    # Σ E·sum ≤ at · (Σ E·weight + E₀·further): a sum of exponentials below 0
+    # Σ E·sum ≤ at · (Σ E·weight + E₀·unseen): a sum of exponentials below 0
     return _below_zero(clusters.sums - at[:, None] * clusters.weights, clusters.times)
 
 
@@ -138,9 +138,9 @@ def _roots(
     rise: Floats,
     ends: tuple[Floats, Floats],
 ) -> Floats:
-    """(c,) where the rising `gap` of each row is 0, between two `ends`; from `at` on.
+    """(c,) the zero of the rising `gap` of each row, between two `ends`; starts at `at`.
 
-    `rise`: (c,) about how fast it rises with the logit there.
+    `rise`: (c,) the approximate slope with the logit there.
     """
     low, high = ends
     rows = np.arange(len(at))
@@ -157,7 +157,7 @@ def _roots(
         with np.errstate(divide="ignore", invalid="ignore"):
             after = y - now * (y - x) / (now - step)
         after = np.where(np.isfinite(after), after, y)
-        # what is left after a further step is a part of the product of these two gaps
+        # the error after a further step is a fraction of the product of these two gaps
         last = np.abs(now * step) < CLOSE
         roots[rows] = np.where(last, np.clip(_logistic(after), low[rows], high[rows]), point)
         open_ = ~last & (np.abs(now) > CLOSE) & (high[rows] - low[rows] > 1e-13)
@@ -171,7 +171,7 @@ def _roots(
 def _guess(clusters: Clusters) -> tuple[Floats, Floats]:
     """The bounds of beta distributions with the mean and the variance of the pooled share.
 
-    And how fast the normal quantile of the tail rises with the logit of a bound, about.
+    Also the approximate slope of the normal quantile of the tail with the logit of a bound.
     """
     total = _total(clusters.weights, clusters.times)
     mean = _total(clusters.sums, clusters.times) / total
@@ -183,17 +183,17 @@ def _guess(clusters: Clusters) -> tuple[Floats, Floats]:
 
 
 def _below_zero(slopes: Floats, times: Floats) -> Floats:
-    """(c,) P(Σ slope · G ≤ 0), G gamma variables of shape `times` (exponential where it is 1).
+    """(c,) P(Σ slope · G ≤ 0), G gamma variables of shape `times` (exponential if it is 1).
 
     The inversion of the moment generating function along a line through its saddle point, by the
-    trapezoidal rule on y = width · sinh(t), where the integrand falls doubly exponentially.
+    trapezoidal rule on y = width · sinh(t), in which the integrand falls doubly exponentially.
     Daniels, "Tail probability approximations", International Statistical Review 55, 1987.
     """
     ratios = slopes / slopes.min(axis=1, keepdims=True)
     saddle = _saddle(ratios, times)
     poles = ratios / (1 - ratios * saddle[:, None])
     width = 1 / np.sqrt(_total(poles**2, times) + 1 / saddle**2)
-    # up to where the integrand has fallen below e⁻³⁰ of itself
+    # up to the point at which the integrand has fallen below e⁻³⁰ of its maximum
     heights = width[:, None] * SINH[:, -1]
     logs = np.log1p((poles[:, :, None] * heights[:, None]) ** 2)
     falls = np.einsum("cjt,cj->ct", logs, times) + np.log1p((heights / saddle[:, None]) ** 2)
@@ -211,7 +211,7 @@ def _below_zero(slopes: Floats, times: Floats) -> Floats:
 
 
 def _total(values: Floats, times: Floats) -> Floats:
-    """(c,) the sums of (c, j) values that are each there so many times."""
+    """(c,) the sums of (c, j) values, each of which occurs `times` times."""
     return np.asarray(np.vecdot(values, times), dtype=np.float64)
 
 
@@ -233,7 +233,7 @@ def _powers(poles: Floats, heights: Floats, times: Floats) -> NDArray[np.complex
 
 
 def _saddle(ratios: Floats, times: Floats) -> Floats:
-    """(c,) where −Σ times · log(1 − ratio · u) − log u is least, 0 < u < 1, nearly."""
+    """(c,) the approximate minimum of −Σ times · log(1 − ratio · u) − log u, 0 < u < 1."""
     at = np.minimum(0.5, 1.5 / np.sqrt(_total(ratios**2, times)))
     for _ in range(8):
         terms = ratios / (1 - ratios * at[:, None])
@@ -261,9 +261,9 @@ def median_interval(wins: Floats, totals: Floats) -> tuple[float, float]:
     `wins`, `totals`: (g, c) successes and trials of each class in each of g clusters; every class
     has a trial. If the median is θ or less, the shares of some half of the classes are, and so is
     the share of all their trials: the lower end is the least of Gaffke's bounds (`lower_bounds`)
-    over halves of the classes. It holds for few clusters and for classes of few trials, and is
-    wide: nothing is assumed about which half it is. Of twelve classes or more not all halves are
-    tried, but those with the fewest successes for their trials.
+    over halves of the classes. It is valid for few clusters and for classes with few trials, and is
+    wide, because nothing is assumed about the half. For twelve classes or more not all halves are
+    tried, only those with the fewest successes for their trials.
     """
     return _lower_median(wins, totals), 1 - _lower_median(totals - wins, totals)
 
@@ -275,13 +275,13 @@ def _lower_median(wins: Floats, totals: Floats) -> float:
 
 
 def _halves(hits: Floats, n: Floats) -> Floats:
-    """(m, c) 1 where a class is in a half: all of them, or those that lie lowest, of many."""
+    """(m, c) 1 if a class is in a half: all halves, or for many classes the lowest ones."""
     classes = len(hits)
     half = -(-classes // 2)
     if comb(classes, half) <= ALL_HALVES:
         chosen = np.array(list(combinations(range(classes), half)))
     else:
-        # of the classes that lie furthest below a bound the pooled share is least below it
+        # the classes furthest below a bound have the least pooled share below it
         levels = np.linspace(0, 1, MEDIAN_STEPS)[:, None]
         gaps = np.vstack([hits / n, hits - levels * n])
         chosen = np.argsort(gaps, axis=1, kind="stable")[:, :half]

@@ -1,27 +1,27 @@
 """Intervals of means over classes: mAP, mAR and their differences, on few images too.
 
 A bootstrap of images leaves rare classes out of its resamples and covers too little: 75 % instead
-of 95 % at 20 images. Here every class is kept. The standard error is a jackknife over videos
-(images, where each is its own), the quantile Student's with as many degrees of freedom as the
-jackknife bears, and the interval the one of Korn and Graubard, "Confidence Intervals for
-Proportions With Small Expected Number of Positive Counts Estimated From Survey Data", 1998, which
-stays within 0…1. Beyond fifty videos random halves are left out instead of single videos (Shao and
-Wu, "A General Theory for Jackknife Variance Estimation", 1989): AP is read at 101 recalls, so that
-one video of many moves it by a step or not at all. Three things are added, each found by simulation
+of 95 % at 20 images. Here every class is kept. The standard error is a jackknife over videos (or
+images without videos), the quantile is Student's with the degrees of freedom of the jackknife, and
+the interval is that of Korn and Graubard, "Confidence Intervals for Proportions With Small Expected
+Number of Positive Counts Estimated From Survey Data", 1998, which stays within 0…1. Beyond fifty
+videos random halves are left out instead of single videos (Shao and Wu, "A General Theory for
+Jackknife Variance Estimation", 1989): AP is read at 101 recalls, so that one video of many moves it
+by a step or not at all. Three corrections, each found by simulation
 (`docs/explanation/coverage.md`):
 
-- a class that stands on few images is not as sure as it looks: its variance is at least that of
-  so many right or wrong images, its own value drawn towards the mean by one image more; half of it
-  for the upper end. Of few images in which nearly all is found the jackknife alone says too little,
-  and a requirement of exactly the true mAP passed in 7.5 % of samples of 60 images;
-- AP of few objects is too high, because precision is taken at its best at that recall or a higher
-  one. By how much is read off random halves of the videos, and the lower end goes down by it;
-- where all is found, or nothing, the other end is that of exact tests: the least (largest) mean
-  over classes with which this could still happen in one of forty samples.
+- The jackknife underestimates the variance of a class on few images. Its variance is at least that
+  of as many right or wrong images, with its value shrunk towards the mean by one image; half of it
+  for the upper end. By the jackknife alone, a requirement of exactly the true mAP passed in 7.5 %
+  of samples of 60 images in which nearly everything was found.
+- AP of few objects is too high, because precision is the best at that recall or a higher one. The
+  bias is estimated from random halves of the videos and subtracted from the lower end.
+- If everything or nothing is found, the other end is that of exact tests: the least (largest) mean
+  over classes with which this still happens in one of forty samples.
 
-What is estimated is the mean AP, over all images there might be, of the classes that the sample
-holds. Where half of the classes or more stand on fewer than `FEWEST` images (videos), no interval
-that was tried covers enough: there is none then, and the method says so.
+The estimand is the mean AP, over all possible images, of the classes in the sample. If half of the
+classes or more have fewer than `FEWEST` images (videos), no interval that was tried covers enough:
+there is none, and the method says so.
 """
 
 import os
@@ -38,34 +38,35 @@ from steadyeye.core.special import stdtr, stdtrit
 from steadyeye.core.stats.intervals import LEVEL, Interval, korn_graubard, number_clusters
 
 FEWEST = 5
-"""How many images, or videos, the median class must stand on for an interval."""
+"""The images, or videos, that the median class must have for an interval."""
 
 PIECE = 1000  # videos that are counted together
 SINGLY = 50  # videos, up to which each is left out in turn
-HALVES = 100  # random halves, beyond that
-SPLITS = 10  # random halves both ways, up to that, for the bias alone
-FEW_IMAGES = 300  # below that to begin threads takes longer than what they do
+HALVES = 100  # random halves, for more videos
+SPLITS = 10  # pairs of random halves for fewer videos, for the bias alone
+FEW_IMAGES = 300  # below that, starting threads takes longer than their work
 OPTIMISM = 3.0
-"""How many times its growth in half of the images the bias of AP is: it falls with about the cube
-root of their number."""
+"""The bias of AP as a multiple of its increase in half of the images: it falls with about the cube
+root of their number.
+"""
 
 Floats = NDArray[np.float64]
 Evaluate = Callable[[NDArray[Any] | None], Floats]
-"""`weight -> (classes,)` the values with each image counting so often, None: once; NaN: absent.
+"""`weight -> (classes,)` the values with each image counted so often, None: once; NaN: absent.
 
-Called by several threads at once, after a first call with None."""
+Several threads call it at once, after a first call with None.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """The values of k classes and how far they move with the images they stand on.
+    """The values of k classes and how much they change with their images.
 
     `values`: (k,) 0…1 (−1…1 for a difference), NaN for a class without an object. `moves`: (g, k)
-    by how much each rises with a video, left out in turn, or with half of them, scaled alike.
-    `bias`: (k,) by how much each is higher in half of the videos. `share`: (k,) how many videos
-    each stands on, those with more than one class counting in parts. `videos`, `images`: (k,) on
-    how many each stands. `units`: how many videos there are, or images where each is its own; `of`:
-    what they are called.
+    the increase of each with a video, from leaving it out, or half of them, scaled alike. `bias`:
+    (k,) by how much each is higher in half of the videos. `share`: (k,) the number of videos of
+    each, those with several classes counted in parts. `videos`, `images`: (k,) the numbers of each.
+    `units`: the number of videos, or of images without videos; `of`: their name.
     """
 
     values: Floats
@@ -83,7 +84,7 @@ class Spread:
         return ~np.isnan(self.values)
 
     def note(self) -> str:
-        """On how many images a class stands."""
+        """The number of images of a class, in words."""
         images, videos = self.images[self.is_present], self.videos[self.is_present]
         if not len(images):
             return "no class has an object"
@@ -94,9 +95,9 @@ class Spread:
 
 
 def spread(evaluate: Evaluate, presence: NDArray[np.uint8], videos: NDArray[np.str_]) -> Spread:
-    """The values of classes with how they move.
+    """The values of classes with their changes.
 
-    `presence`: (n, ⌈k ÷ 8⌉) which images hold them, a bit for each as `np.packbits` of (n, k).
+    `presence`: (n, ⌈k ÷ 8⌉) the classes in each image, one bit each as `np.packbits` of (n, k).
     """
     video = number_clusters(videos)
     units = int(video.max(initial=-1)) + 1
@@ -119,7 +120,7 @@ def spread(evaluate: Evaluate, presence: NDArray[np.uint8], videos: NDArray[np.s
         rises = _rises(evaluate, values, video, units, both=True)
     else:
         rises = _rises(evaluate, values, video, units, both=False)
-        # half of the sample differs from the whole as samples do from each other
+        # half of the sample differs from the whole as much as samples differ from each other
         moves = -rises / np.sqrt(len(rises) - 1)
     halves = np.maximum((~np.isnan(rises)).sum(axis=0), 1)
     return Spread(
@@ -135,13 +136,13 @@ def spread(evaluate: Evaluate, presence: NDArray[np.uint8], videos: NDArray[np.s
 
 
 def _unpack_pieces(presence: NDArray[np.uint8], classes: int) -> Iterator[NDArray[np.uint8]]:
-    """(PIECE, k) which classes consecutive images or videos hold, 0 or 1."""
+    """(PIECE, k) the classes in consecutive images or videos, 0 or 1."""
     for start in range(0, len(presence), PIECE):
         yield np.unpackbits(presence[start : start + PIECE], axis=1, count=classes)
 
 
 def _count_rows(presence: NDArray[np.uint8], classes: int) -> NDArray[np.int64]:
-    """(k,) how many images or videos hold each class."""
+    """(k,) the number of images or videos with each class."""
     total = np.zeros(classes, dtype=np.int64)
     for piece in _unpack_pieces(presence, classes):
         total += piece.sum(axis=0, dtype=np.int64)
@@ -149,11 +150,11 @@ def _count_rows(presence: NDArray[np.uint8], classes: int) -> NDArray[np.int64]:
 
 
 def _sum_parts(in_video: NDArray[np.uint8], classes: int) -> Floats:
-    """(k,) how many videos each class stands on, a video of several classes in equal parts."""
+    """(k,) the number of videos of each class; a video of several classes counts in equal parts."""
     total = np.zeros(classes)
     for piece in _unpack_pieces(in_video, classes):
         parts = piece / np.maximum(piece.sum(axis=1, keepdims=True, dtype=np.int64), 1)
-        # rows are added one after the other, so that pieces give the sum of all to the last bit
+        # rows are added in order, so that pieces give the same sum to the last bit
         parts[0] += total
         total = parts.sum(axis=0)
     return total
@@ -162,12 +163,12 @@ def _sum_parts(in_video: NDArray[np.uint8], classes: int) -> Floats:
 def _rises(
     evaluate: Evaluate, values: Floats, video: NDArray[np.intp], units: int, both: bool
 ) -> Floats:
-    """(halves, k) by how much a class is higher in a random half of the videos; NaN: not there.
+    """(halves, k) by how much a class is higher in a random half of the videos; NaN: absent.
 
     `both`: each half and the other.
     """
     rng = stream(0, "halves")
-    sides: list[NDArray[np.uint8]] = []  # a bit for each video: there may be very many
+    sides: list[NDArray[np.uint8]] = []  # one bit per video: there may be very many
     for _ in range((SPLITS if units > 1 else 0) if both else HALVES):
         half = np.zeros(units, dtype=np.bool_)
         half[rng.permutation(units)[: units // 2]] = True
@@ -180,16 +181,16 @@ def _rises(
     if len(video) < FEW_IMAGES:
         rises = list(map(rise, sides))
     else:
-        # compiled loops over detections let other threads run; more of them take only memory
+        # compiled loops over detections release the GIL; more threads only take memory
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             rises = list(pool.map(rise, sides))
     return np.asarray(rises, dtype=np.float64).reshape(-1, len(values))
 
 
 def less(one_spread: Spread, other_spread: Spread) -> Spread:
-    """The classes of one less those of the other, such that their mean is that of the means.
+    """The classes of one minus those of the other; the mean is the difference of the means.
 
-    Both are of the same videos. Of a class that one of them lacks the other's value counts.
+    Both have the same videos. A class that is absent in one of them counts as 0 there.
     """
     several = int((one_spread.is_present | other_spread.is_present).sum())
     first, second = (
@@ -220,7 +221,7 @@ def less(one_spread: Spread, other_spread: Spread) -> Spread:
 
 
 def _without_ends(spread_: Spread, n: int) -> Interval | None:
-    """The mean alone, where there are no objects or too few images; None where there are enough."""
+    """The mean alone, without objects or with too few images; None if there are enough."""
     if not spread_.is_present.any():
         return Interval(None, None, None, n, "none: there are no objects")
     few = _too_few(spread_)
@@ -232,7 +233,7 @@ def _without_ends(spread_: Spread, n: int) -> Interval | None:
 
 
 def mean_of_classes(spread_: Spread, n: int) -> Interval:
-    """The mean over the classes that are there, 0…1. `n`: what the interval says it is of."""
+    """The mean over the present classes, 0…1. `n`: the n of the interval."""
     present = spread_.is_present
     if (without := _without_ends(spread_, n)) is not None:
         return without
@@ -250,13 +251,13 @@ def mean_of_classes(spread_: Spread, n: int) -> Interval:
 
 
 def mean_difference(spread_: Spread, n: int) -> Interval:
-    """The mean over classes of differences, −1…1, as `less` makes them."""
+    """The mean over classes of differences, −1…1, as returned by `less`."""
     present = spread_.is_present
     if (without := _without_ends(spread_, n)) is not None:
         return without
     value = float(spread_.values[present].mean())
     if not spread_.moves.any():
-        # all images alike tell nothing of their spread
+        # if all images are equal, their spread cannot be estimated
         far = 1 - _least(spread_.share[present])
         ends = (max(value - far, -1.0), min(value + far, 1.0))
         return Interval(value, *ends, n, f"exact, over {spread_.units:,} {spread_.of}, all equal")
@@ -271,14 +272,14 @@ def mean_difference(spread_: Spread, n: int) -> Interval:
 def chance_of_none(spread_: Spread) -> float:
     """The two-sided p value of no difference: of the level at which the interval reaches 0.
 
-    1 where there is no interval, or no class; `spread_` as `less` makes it.
+    1 without an interval or a class; `spread_` as returned by `less`.
     """
     if not spread_.is_present.any() or _too_few(spread_):
         return 1.0
     value = float(spread_.values[spread_.is_present].mean())
     if not spread_.moves.any():
         low, high = mean_difference(spread_, 0).ends
-        # the far end is exact at one in forty, and nothing is said of other levels
+        # the far end is exact at one in forty, and not defined at other levels
         return 1 - LEVEL if low > 0 or high < 0 else 1.0
     error, df = _error(spread_, 0.5)
     bias = OPTIMISM * float(spread_.bias[spread_.is_present].mean())
@@ -287,7 +288,7 @@ def chance_of_none(spread_: Spread) -> float:
 
 
 def of_class(spread_: Spread, at: int, n: int) -> Interval:
-    """One class alone, with the interval of the images that it stands on."""
+    """One class alone, with the interval over its images."""
     alone = replace(
         spread_,
         values=spread_.values[[at]],
@@ -301,7 +302,7 @@ def of_class(spread_: Spread, at: int, n: int) -> Interval:
 
 
 def _too_few(spread_: Spread) -> str:
-    """Why there can be no interval; empty where there can."""
+    """Why there is no interval; empty if there is one."""
     videos = spread_.videos[spread_.is_present]
     if np.median(videos) >= FEWEST:
         return ""
@@ -318,7 +319,7 @@ def _too_few(spread_: Spread) -> str:
 def _error(spread_: Spread, part: float) -> tuple[float, float]:
     """The standard error of the mean over classes, above 0, and its degrees of freedom.
 
-    `part`: of the variance of so many right or wrong images, the least that a class has.
+    `part`: of the variance of as many right or wrong images, the least variance of a class.
     """
     present = spread_.is_present
     moves = spread_.moves[:, present] - spread_.moves[:, present].mean(axis=0)
@@ -332,18 +333,18 @@ def _error(spread_: Spread, part: float) -> tuple[float, float]:
     lacking = np.maximum(least - factor * np.sum(moves**2, axis=0), 0).sum() / present.sum() ** 2
     means = moves.mean(axis=1)
     squares = float(np.sum(means**2))
-    # the variance of a variance: heavy tails leave it fewer degrees of freedom than groups
+    # the variance of a variance: with heavy tails it has fewer degrees of freedom
     kurtosis = several * float(np.sum(means**4)) / max(squares**2, 1e-300)
     df = min(several - 1, max(1.0, 2 * several / max(kurtosis - 1, 1e-9)))
     return float(np.sqrt(factor * squares + lacking)), float(df)
 
 
 def _least(share: Floats) -> float:
-    """The least mean of the chances of classes with which every image is right once in forty times.
+    """The least mean of class probabilities with which all images are right once in forty times.
 
-    `share`: (k,) on how many images each stands. By Lagrange's condition the chance of a class is
-    in proportion to its images, or 1. An image with several classes is right at most with the
-    least of their chances, so that counting it in parts is on the safe side.
+    `share`: (k,) the number of images of each. By Lagrange's condition the probability of a class
+    is proportional to its images, or 1. An image with several classes is right at most with the
+    least of their probabilities, so that counting it in parts is conservative.
     """
     falling = np.sort(share)[::-1]
     log = np.log((1 - LEVEL) / 2)

@@ -1,25 +1,25 @@
-"""What may be said of a rate while it is watched: bounds and alarms that hold at any time.
+"""Bounds and alarms for a rate that is monitored; valid at any time.
 
-Values are of blocks of time, such as the share of frames without an object in ten seconds, each in
-0…1. Frames follow each other and are alike; nothing is assumed about that. What is bounded is the
-mean of the blocks' *expected* values, each expected given all the blocks before it:
-x̄ₜ − (1/t) Σ E[xᵢ | x₁ … xᵢ₋₁] is a mean of martingale differences, whatever the blocks depend on,
-and whether or not the rate changes. Where a block is much longer than what frames remember of each
-other, that expected value is the rate under the conditions of the time.
+A value is that of a block of time, such as the share of frames without an object in ten seconds, in
+0…1. Consecutive frames are alike; nothing is assumed about that. The bounds are for the mean of the
+blocks' *expected* values, each given all blocks before it: x̄ₜ − (1/t) Σ E[xᵢ | x₁ … xᵢ₋₁] is a
+mean of martingale differences, whatever the dependence between blocks, and whether or not the rate
+changes. If a block is much longer than the dependence between frames, that expected value is the
+rate under the conditions of the time.
 
 **Bounds** (`RunningMean`): the empirical-Bernstein confidence sequence of Howard, Ramdas, McAuliffe
 and Sekhon, "Time-uniform, nonparametric, nonasymptotic confidence sequences", Annals of Statistics
-49, 2021, Theorem 4, with the gamma-exponential mixture of Proposition 9 as its boundary. They hold
-at all times at once, so that a look at every moment costs nothing.
+49, 2021, Theorem 4, with the gamma-exponential mixture of Proposition 9 as its boundary. They are
+valid at all times at once, so they may be read at any time.
 
 **Alarms** (`Alarm`): the Shiryaev–Roberts e-detector of Shin, Ramdas and Rinaldo, "E-detectors: a
 nonparametric framework for sequential change detection", New England Journal of Statistics in Data
 Science, 2024, with the bets of Waudby-Smith and Ramdas, "Estimating means of bounded random
 variables by betting", Journal of the Royal Statistical Society B 86, 2024: 1 + λ (x − m), which is
-at most 1 on average while a block's expected value is at most m. Of m it loses nothing while all is
-well, however long that was. Let Eₜ be its evidence and Nₜ the number of alarms, after each of which
-it begins again at 0. Eₜ + `every` · Nₜ − t is then a supermartingale from 0, so that in t blocks at
-most t ÷ `every` false alarms are expected, at any t.
+at most 1 on average while a block's expected value is at most m. A long time without a change does
+not delay it. Let Eₜ be its evidence and Nₜ the number of alarms, after each of which it restarts at
+0. Eₜ + `every` · Nₜ − t is then a supermartingale from 0, so that in t blocks at most t ÷ `every`
+false alarms are expected, at any t.
 """
 
 from dataclasses import dataclass, replace
@@ -34,19 +34,20 @@ from steadyeye.core.special import gammainc
 Floats = NDArray[np.float64]
 
 MISS = 0.05
-"""The chance that the bounds are ever wrong; half of it on each side."""
+"""The probability that the bounds are ever wrong; half of it on each side."""
 TUNED = 1.0
-"""Σ of squared deviations at which the bounds are about as narrow as they can be."""
+"""Σ of squared deviations at which the bounds are nearly as narrow as possible."""
 BETS = 0.95 / 2.0 ** np.arange(7)
-"""How much of the largest bet, 1 ÷ m, is laid: the larger for a rate far above m, the smaller for
-one just above. Their mean is an e-detector, too."""
+"""The shares of the largest bet, 1 ÷ m: large ones for a rate far above m, small ones for a rate
+just above. Their mean is an e-detector, too.
+"""
 
 
 @dataclass(frozen=True)
 class RunningMean:
-    """The mean of the blocks so far. `n` of them, with the sum of their values and of `spread`.
+    """The mean of `n` blocks so far, with the sum of their values and `spread`.
 
-    `spread`: Σ (xᵢ − x̂ᵢ)², where x̂ᵢ is what was expected of a block by the mean of those before.
+    `spread`: Σ (xᵢ − x̂ᵢ)², where x̂ᵢ is the prediction of a block by the mean of those before.
     """
 
     n: int = 0
@@ -54,7 +55,7 @@ class RunningMean:
     spread: float = 0.0
 
     def add(self, value: float) -> "RunningMean":
-        """With one more block, 0…1."""
+        """The running mean with one more block, 0…1."""
         _check(value)
         expected = (self.total + 0.5) / (self.n + 1)
         return RunningMean(self.n + 1, self.total + value, self.spread + (value - expected) ** 2)
@@ -76,9 +77,9 @@ class RunningMean:
 
 @dataclass(frozen=True)
 class Alarm:
-    """Whether a rate is above `limit`, 0…1 without its ends; `every`: see `add`.
+    """Whether a rate is above `limit`, between 0 and 1; `every`: see `add`.
 
-    `evidence`: of each bet of `BETS`, from 0 on. `n`: blocks since it began.
+    `evidence`: of each bet of `BETS`, from 0 on. `n`: blocks since the start.
     """
 
     limit: float
@@ -87,7 +88,7 @@ class Alarm:
     n: int = 0
 
     def add(self, value: float) -> "Alarm":
-        """With one more block, 0…1; it begins again where it raised an alarm before.
+        """The alarm with one more block, 0…1; it restarts if it was raised before.
 
         In t blocks at most t ÷ `every` false alarms are expected.
         """
@@ -98,23 +99,23 @@ class Alarm:
 
     @property
     def strength(self) -> float:
-        """The evidence as a share of what raises an alarm, both as logarithms; 0…1."""
+        """The evidence as a share of what an alarm needs, both as logarithms; 0…1."""
         return min(log(1 + sum(self.evidence) / len(BETS)) / log(1 + self.every), 1.0)
 
     @property
     def is_raised(self) -> bool:
-        """Whether the rate is above the limit, as the last block showed."""
+        """Whether the rate is above the limit, after the last block."""
         return sum(self.evidence) >= self.every * len(BETS)
 
 
 def add_evidence(evidence: Floats, values: Floats | float, limit: float) -> Floats:
-    """(b, …) the evidence of each bet after one more block. `values`: (…) of as many streams."""
+    """(b, …) the evidence of each bet after one more block. `values`: (…), one per stream."""
     gains = np.multiply.outer(BETS / limit, np.asarray(values) - limit)
     return np.asarray((evidence + 1) * (1 + gains), dtype=np.float64)
 
 
 def boundary(spread: float, miss: float) -> float:
-    """What Σ (xᵢ − E xᵢ) stays below at all times but for a chance of `miss`, by its spread.
+    """A bound for Σ (xᵢ − E xᵢ) at all times, exceeded with probability `miss`, by its spread.
 
     The largest s at which the mixture of Proposition 9 is below 1 / `miss`, for values in 0…1.
     """
@@ -134,8 +135,8 @@ def boundary(spread: float, miss: float) -> float:
 def log_mixture(excess: float, spread: float) -> float:
     """Ln of ∫ exp(λ s − ψ(λ) v) f(λ) dλ over 0 ≤ λ < 1, ψ(λ) = −ln(1 − λ) − λ.
 
-    `excess`: s, the sum of what values are above their expectations. `spread`: v. f is a gamma
-    density of 1 − λ with shape and rate `_rate()`, cut off at 1.
+    `excess`: s, the sum of the values minus their expectations. `spread`: v. f is a gamma density
+    of 1 − λ with shape and rate `_rate()`, cut off at 1.
     """
     rate = _rate()
     shape, scale = spread + rate, excess + spread + rate
@@ -156,9 +157,9 @@ def _log_gamma_below(shape: float, at: float) -> float:
 
 @cache
 def _rate() -> float:
-    """The parameter ρ that makes the boundary narrow at a spread of `TUNED`, as of normal values.
+    """The parameter ρ that makes the boundary narrow at a spread of `TUNED`, as for normal values.
 
-    For a one-sided normal mixture the best is v ÷ (2 ln(1/α) + ln(1 + 2 ln(1/α))), about.
+    For a one-sided normal mixture the best is about v ÷ (2 ln(1/α) + ln(1 + 2 ln(1/α))).
     """
     strength = 2 * log(1 / MISS)  # 2 ln(1 / (2α)) with α = MISS / 2
     return TUNED / (strength + log(1 + strength))

@@ -1,4 +1,4 @@
-"""Intervals for proportions: exact where trials are independent, by video where they are not."""
+"""Intervals for proportions: exact for independent trials, by video for dependent ones."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +26,7 @@ class Interval:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """Both ends of an interval that is not open."""
+        """Both ends of an interval that has them."""
         assert self.low is not None, "not open"
         assert self.high is not None, "not open"
         return self.low, self.high
@@ -35,7 +35,7 @@ class Interval:
 def clopper_pearson(successes: int, n: int) -> tuple[float, float]:
     """The exact interval of a binomial proportion, n > 0.
 
-    No successes give a lower end of 0 and no failures an upper end of 1.
+    Without successes the lower end is 0, without failures the upper end is 1.
     Clopper and Pearson, "The use of confidence or fiducial limits", Biometrika 26, 1934.
     """
     tail = (1 - LEVEL) / 2
@@ -45,13 +45,13 @@ def clopper_pearson(successes: int, n: int) -> tuple[float, float]:
 
 
 def korn_graubard(value: float, error: float, df: float) -> tuple[float, float]:
-    """The ends of Clopper and Pearson for as many trials as have this standard error.
+    """Clopper and Pearson's interval for the number of trials with this standard error.
 
     `value`: the share, 0…1; `error`: its standard error, above 0, on `df` degrees of freedom. Korn
     and Graubard, "Confidence Intervals for Proportions with Small Expected Number of Positive
     Counts Estimated from Survey Data", Survey Methodology 24, 1998.
     """
-    # the error is of the value itself; drawn to an end by its bias it would vanish there
+    # the error is that of the value itself; it would vanish if the bias moved the value to an end
     tail = (1 - LEVEL) / 2
     inside = min(max(value, error**2), 1 - error**2)
     trials = inside * (1 - inside) / error**2 * float(ndtri(tail) / stdtrit(df, tail)) ** 2
@@ -63,12 +63,12 @@ def korn_graubard(value: float, error: float, df: float) -> tuple[float, float]:
 
 
 def proportion(success: NDArray[np.bool_], videos: NDArray[Any]) -> Interval:
-    """The share of successes, with the interval that its clustering in videos allows.
+    """The share of successes, with an interval that respects its clustering in videos.
 
-    `success`: (n,) bool; `videos`: (n,) the video of each trial. One trial a video:
-    Clopper–Pearson. Several: Gaffke's bounds over videos, which are Clopper and Pearson's where all
-    trials of each video come out alike. A single video: Clopper–Pearson, and the method says that
-    it holds within that video only. A further success never lowers either end.
+    `success`: (n,) bool; `videos`: (n,) the video of each trial. One trial per video:
+    Clopper–Pearson. Several: Gaffke's bounds over videos, which equal Clopper and Pearson's if all
+    trials of each video have the same outcome. A single video: Clopper–Pearson, and the method says
+    that it is valid within that video only. A further success never lowers either end.
     """
     return mean(success, videos)
 
@@ -86,9 +86,9 @@ def mean(values: NDArray[Any], videos: NDArray[Any]) -> Interval:
 class CellTrials:
     """Trials in cells, such as the distances of a curve; n of them, in any order.
 
-    `wins`: (n,) successes, or parts of one, out of `totals`: (n,) int, 1 for a frame that one model
-    saw, m for one that m models saw, 0 for one that does not count. `videos`: (n,) the video of
-    each. `cell`: (n,) int.
+    `wins`: (n,) successes, or parts of one, out of `totals`: (n,) int, the number of models that
+    predicted the frame, 0 for one that does not count. `videos`: (n,) the video of each. `cell`:
+    (n,) int.
     """
 
     wins: NDArray[Any]
@@ -98,9 +98,9 @@ class CellTrials:
 
 
 def proportions(trials: CellTrials, cells: int) -> list[Interval]:
-    """The share of successes in each of the cells 0 … `cells` − 1, each as `proportion` has it.
+    """The share of successes in each of the cells 0 … `cells` − 1, each as by `proportion`.
 
-    Where several models saw a frame, their answers are not independent: within a single video the
+    Predictions of several models for one frame are not independent: within a single video the
     frames are then the clusters.
     """
     video = _number_videos(trials.videos)
@@ -133,10 +133,10 @@ def proportions(trials: CellTrials, cells: int) -> list[Interval]:
 
 
 def number_clusters(videos: NDArray[Any], block: int = 1) -> NDArray[np.intp]:
-    """(n,) the cluster of each value, from 0: what it is not independent within.
+    """(n,) the cluster of each value, from 0: the unit of dependence.
 
-    Its video. Values of a single video stand for themselves, or for `block` of them in a row, the
-    last block taking what is left over: they are in the order of time then.
+    It is the video. Values of a single video count singly, or in blocks of `block` consecutive
+    ones, the last block with the remainder: they must be in time order then.
     """
     names, number = np.unique(videos, return_inverse=True)
     if len(names) > 1:
@@ -146,7 +146,7 @@ def number_clusters(videos: NDArray[Any], block: int = 1) -> NDArray[np.intp]:
 
 
 def count_clusters(videos: NDArray[Any]) -> str:
-    """How many videos there are, or images where each is of its own or all are of one, in words."""
+    """The number of videos, or of images if there is one video or one per image, in words."""
     several = len(np.unique(videos))
     if several in (1, len(videos)):
         return number_of(len(videos), "image")
@@ -154,12 +154,12 @@ def count_clusters(videos: NDArray[Any]) -> str:
 
 
 def limit_to_video(videos: NDArray[Any]) -> str:
-    """What a method adds where several values are all of one video."""
+    """The suffix of a method if several values are all of one video."""
     return f", {WITHIN}" if len(np.unique(videos)) < min(len(videos), 2) else ""
 
 
 def _number_videos(videos: NDArray[Any]) -> NDArray[np.intp]:
-    """(n,) the number of each video; trials of one mostly follow each other, which is quick."""
+    """(n,) the number of each video; fast, because trials of a video mostly follow each other."""
     first = np.ones(len(videos), dtype=np.bool_)
     first[1:] = videos[1:] != videos[:-1]
     _, number = np.unique(videos[first], return_inverse=True)
@@ -176,7 +176,7 @@ def _over_videos(hits: float, n: int, videos: int, ends: tuple[float, float] | N
 
 
 def _within(trials: CellTrials, cell: int) -> Interval:
-    """The interval of a cell all of whose trials are of one video."""
+    """The interval of a cell whose trials are all of one video."""
     in_cell = (trials.cell == cell) & (trials.totals > 0)
     wins, totals = trials.wins[in_cell], trials.totals[in_cell]
     hits, n, frames = float(wins.sum()), int(totals.sum()), len(wins)

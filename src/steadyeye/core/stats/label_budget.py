@@ -1,8 +1,8 @@
-"""A share of N sets from the labels of a few: exact intervals, and when to stop asking.
+"""A share of N sets from the labels of a few: exact intervals, and when to stop labelling.
 
-The sets are a finite pool: C of them may count (for pm-k those whose frames all get one class; the
-others are wrong whatever their label is), and of these n are labelled, drawn uniformly without
-replacement. Nothing here is about other videos than these.
+The sets are a finite pool: C of them may count (for pm-k those whose frames all have one predicted
+class; the others are wrong whatever their label), and n of these are labelled, drawn uniformly
+without replacement. The results apply to the videos of these sets only.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,17 +20,17 @@ from steadyeye.core.stats.intervals import Interval, clopper_pearson, korn_graub
 Floats = NDArray[np.float64]
 
 ERROR = 0.025
-"""How often at most a decision is wrong, whichever it is."""
+"""The largest error probability of a decision, in either direction."""
 Z_ERROR, Z_POWER = 1.959964, 1.281552
 """Normal quantiles of 1 − `ERROR` and of 90 % power."""
 
 
 def bound_without_labels(consistent: int, sets: int) -> Interval:
-    """The share of sets that can be right, before any is labelled: 0 … consistent ÷ sets.
+    """The share of sets that can be right, before any label: 0 … consistent ÷ sets.
 
-    `consistent`: sets that can be right; for pm-k those with one answer on all frames, if every set
-    has one class on all its frames: a set with two answers is then wrong on a frame. Raises
-    `UsageError` for counts that cannot be.
+    `consistent`: sets that can be right; for pm-k those with one prediction on all frames, if every
+    set has one class on all its frames: a set with two predictions is then wrong on a frame. Raises
+    `UsageError` for impossible counts.
     """
     _check(0, 0, consistent, sets)
     if not sets:
@@ -42,7 +42,7 @@ def bound_without_labels(consistent: int, sets: int) -> Interval:
 class StratumCounts:
     """Labels of a stratum: `labelled` sets, drawn uniformly from its `consistent` ones.
 
-    `right` and `unknown`: how many of them are right, and could not be labelled.
+    `right` and `unknown`: the number of right sets, and of those without a possible label.
     """
 
     right: int
@@ -51,7 +51,7 @@ class StratumCounts:
     consistent: int
 
     def add(self, right: bool, unknown: bool) -> "StratumCounts":
-        """With one more label."""
+        """The counts with one more label."""
         counts = (self.right + right, self.unknown + unknown, self.labelled + 1)
         return StratumCounts(*counts, self.consistent)
 
@@ -59,12 +59,13 @@ class StratumCounts:
 def count_ends_of_strata(strata: Sequence[StratumCounts]) -> tuple[float, float]:
     """The ends of a 95 % interval of the right sets among the consistent ones of all strata.
 
-    Korn and Graubard's interval of the mean over strata by their sizes, with the correction for a
-    finite pool. The variance of a stratum is no less than with (s + 2p) ÷ (n + 2) of its n labels
-    right, where s are and p is the share over all strata, so that one without a wrong label still
-    has a variance. Without a right label, or without a wrong one, Clopper and Pearson's. Never
-    outside what the labels leave possible, and no less than that where a stratum has fewer than two
-    labels. A set that nobody could label is wrong for the one end and right for the other.
+    Korn and Graubard's interval of the mean over strata, weighted by size, with the correction for
+    a finite pool. The variance of a stratum is at least that with (s + 2p) ÷ (n + 2) of its n
+    labels right, where s is its number of right ones and p the share over all strata, so that a
+    stratum without a wrong label still has a variance. If all labels are right, or all wrong,
+    Clopper and Pearson's. Always within what the labels leave possible, and equal to it if a
+    stratum has fewer than two labels. A set without a possible label is wrong for one end, right
+    for the other.
     """
     with_sets = [stratum for stratum in strata if stratum.consistent]
     low, _ = _ends_of_strata(with_sets, [s.right for s in with_sets])
@@ -89,9 +90,9 @@ def _ends_of_strata(strata: Sequence[StratumCounts], right: Sequence[int]) -> tu
 
 
 def estimate_share_of_strata(strata: Sequence[StratumCounts]) -> float | None:
-    """The share of right sets among the consistent ones; None where a stratum has no label.
+    """The share of right sets among the consistent ones; None if a stratum has no label.
 
-    Those that nobody could label are left out.
+    Sets without a possible label are left out.
     """
     with_sets = [stratum for stratum in strata if stratum.consistent]
     if not with_sets or any(s.labelled == s.unknown for s in with_sets):
@@ -118,17 +119,17 @@ def _variance_of_strata(strata: Sequence[StratumCounts], shares: Sequence[float]
 
 @dataclass(frozen=True)
 class Pool:
-    """Sets that can count, a few of them labelled, and how their number came about.
+    """Sets that can count, some of them labelled, and how the number of labels was chosen.
 
-    `any_time`: whether the number of labels may depend on what they show, as where somebody looked
-    at them and stopped; else it was fixed before the first.
+    `any_time`: whether that number may depend on the labels, as if someone looked at them and
+    stopped; otherwise it was fixed in advance.
     """
 
     counts: StratumCounts
     any_time: bool = True
 
     def find_ends(self, error: float) -> tuple[int, int]:
-        """The fewest and the most right sets that the labels allow, each wrong as `error` says."""
+        """The fewest and the most right sets that the labels allow, each with the error `error`."""
         counts = self.counts
         ends = count_ends_any_time if self.any_time else count_ends
         low, _ = ends(counts.right, counts.labelled, counts.consistent, error)
@@ -137,11 +138,11 @@ class Pool:
 
 
 def bound_difference(added: Sequence[Pool], subtracted: Sequence[Pool] = ()) -> tuple[int, int]:
-    """The ends of a 95 % interval of the right sets in some pools less those in others.
+    """The ends of a 95 % interval of the right sets in some pools minus those in others.
 
-    Each end adds up one end of every pool, and is wrong where one of these is: Bonferroni's
-    inequality, with the error divided by the sizes of the pools, so that nothing of it depends on a
-    label. Exact where all are labelled; without a label what the sizes leave possible.
+    Each end adds up one end of every pool, and is wrong if one of these is: Bonferroni's
+    inequality, with the error divided by the sizes of the pools, so that no part of it depends on a
+    label. Exact if all sets are labelled; without a label, what the sizes leave possible.
     """
     total = sum(pool.counts.consistent for pool in (*added, *subtracted))
 
@@ -154,18 +155,18 @@ def bound_difference(added: Sequence[Pool], subtracted: Sequence[Pool] = ()) -> 
     return low - most, high - least
 
 
-# a study is judged anew at every label, and counts the same numbers again
+# a study is decided anew at every label, and repeats the same counts
 @lru_cache(maxsize=100_000)
 def count_ends(right: int, labelled: int, consistent: int, error: float = ERROR) -> tuple[int, int]:
     """The fewest and the most right sets among the consistent ones that the labels allow.
 
-    `error`: how often at most each of the two is wrong.
+    `error`: the largest error probability of each of the two.
     """
     if not labelled:
         return 0, consistent
-    # of rounding the chances may be off by a few in 10^16
+    # rounding may change the probabilities by a few parts in 10^16
     tail = error * (1 - 1e-9)
-    # what was seen bounds the number of right sets, and the chances are monotone in it
+    # the labels bound the number of right sets, and the probabilities are monotone in it
     least, span = right, consistent - labelled
 
     def many(more: int) -> bool:
@@ -181,15 +182,15 @@ def count_ends(right: int, labelled: int, consistent: int, error: float = ERROR)
 def count_ends_any_time(
     right: int, labelled: int, consistent: int, error: float = ERROR
 ) -> tuple[int, int]:
-    """The fewest and the most right sets that the labels allow, whenever they are looked at.
+    """The fewest and the most right sets that the labels allow, valid at any number of labels.
 
-    Those that `RequiredShare.decide` has not yet ruled out, so that a requirement is decided where
-    the ends say so: both ends hold in 95 % of studies at every label at once. `error`: how often at
-    most each of the two is wrong, at any label.
+    Those that `RequiredShare.decide` has not yet ruled out, so that a requirement is decided when
+    the ends are: both ends hold in 95 % of studies at every label at once. `error`: the largest
+    error probability of each of the two, over all labels.
     """
     above, below = _log_evidence(right, labelled, consistent)
     decided = -log(error)
-    # the first that is not ruled out, so that all below it are
+    # the first that is not ruled out; all below it are
     low = int(np.argmax(np.append(above[1:], -inf) < decided))
     high = consistent - int(np.argmax(np.append(below[::-1], -inf) < decided))
     return max(low, right), min(high, right + consistent - labelled)
@@ -197,11 +198,11 @@ def count_ends_any_time(
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a share of sets reaches what is required, as far as the labels show it.
+    """Whether a share of sets meets a requirement, as far as the labels show.
 
-    `passes`: None while it is open. `evidence`: how many times more likely the labels are where it
-    passes, and where it fails, than where it just does not; from `1 / ERROR` on it is decided. Of a
-    smaller error the evidence is reduced in proportion.
+    `passes`: None while it is open. `evidence`: for passing and for failing, the likelihood ratio
+    of the labels against the nearest number of right sets with the other verdict; from `1 / ERROR`
+    on it is decided. For a smaller error the evidence is reduced in proportion.
     """
 
     passes: bool | None
@@ -210,11 +211,11 @@ class Verdict:
 
 @dataclass(frozen=True)
 class RequiredShare:
-    """That at least a share of `sets` sets is right, of which `consistent` ones can be.
+    """The requirement that a share of `sets` sets is right, of which `consistent` can be.
 
-    `needed`: so many right sets pass. `allowed`: so many of the others may be right, too, and are
-    taken to be right before it fails. `error`: how often at most it fails wrongly; it passes
-    wrongly as often as `ERROR` says.
+    `needed`: the least number of right sets to pass. `allowed`: how many of the other sets may be
+    right, too, and count as right before it fails. `error`: the largest probability of a wrong
+    failure; that of a wrong pass is `ERROR`.
     """
 
     needed: int
@@ -224,14 +225,14 @@ class RequiredShare:
     error: float = ERROR
 
     def decide(self, right: int, labelled: int) -> Verdict:
-        """The verdict after so many labels, whenever and however often it is looked at.
+        """The verdict after some labels, valid at any time and for repeated looks.
 
-        The labels are drawn uniformly without replacement from the consistent sets; in which order
-        does not matter. A prior-posterior ratio over uniform numbers of right sets against the one
-        that is nearest to the other verdict: its expectation there is at most 1 after any number of
-        labels, so that it reaches 40 in 2.5 % of studies at most (Ville's inequality). Waudby-Smith
-        and Ramdas, "Confidence sequences for sampling without replacement", 2020. Raises
-        `UsageError` for counts that cannot be.
+        The labels are drawn uniformly without replacement from the consistent sets, in any
+        order. A prior-posterior ratio over uniform numbers of right sets against the one
+        nearest to the other verdict: its expectation there is at most 1 after any number of labels,
+        so that it reaches 40 in at most 2.5 % of studies (Ville's inequality). Waudby-Smith and
+        Ramdas, "Confidence sequences for sampling without replacement", 2020. Raises `UsageError`
+        for impossible counts.
         """
         _check(right, labelled, self.consistent, self.sets)
         if self.needed <= right:
@@ -245,10 +246,9 @@ class RequiredShare:
         return Verdict(passes, (_power(above), _power(below)))
 
     def least_more(self, right: int, labelled: int, unknown: int = 0) -> int:
-        """How many more labels it takes at least, all of them right or all of them wrong.
+        """The least number of further labels for a decision, all of them right or all wrong.
 
-        `unknown`: of the labelled sets those nobody could label: wrong where it is to pass, right
-        where it is to fail.
+        `unknown`: labelled sets without a possible label: wrong for a pass, right for a failure.
         """
         rest = self.consistent - labelled
 
@@ -260,11 +260,11 @@ class RequiredShare:
 
 
 def fixed_sample(share: float, required: float, sets: int) -> int:
-    """How many labels a sample of all sets would need whose size is chosen beforehand.
+    """The number of labels that a sample of all sets with a fixed size would need.
 
-    To show with 90 % power, and errors of 2.5 %, on which side of `required` a share lies that is
-    known beforehand: normal approximation, without replacement from `sets` sets. All sets where it
-    is `required` itself.
+    To show with 90 % power, and errors of 2.5 %, on which side of `required` a known share lies:
+    normal approximation, without replacement from `sets` sets. All sets if the share is `required`
+    itself.
     """
     gap = abs(share - required)
     if not gap:
@@ -278,18 +278,18 @@ def fixed_sample(share: float, required: float, sets: int) -> int:
 def _weigh(
     right: int, labelled: int, consistent: int, needed: int, allowed: int
 ) -> tuple[float, float]:
-    """The logarithms of the ratios for `needed` right sets, and against so many less `allowed`."""
+    """The logarithms of the ratios for `needed` right sets, and against that minus `allowed`."""
     logs, logs_below = _log_evidence(right, labelled, consistent)
     above = float(logs[needed]) if needed <= consistent else -inf
     return above, float(logs_below[max(needed - allowed, 0)])
 
 
 def _log_evidence(right: int, labelled: int, consistent: int) -> tuple[Floats, Floats]:
-    """(consistent + 1,) twice: the logarithms of the ratios for and against so many right sets.
+    """(consistent + 1,) twice: the logarithms of the ratios for and against each number of sets.
 
-    The numerator is the mean of the chance of the labels over all numbers of right sets on that
-    side, equally likely; the denominator the chance at the number nearest to the other side. −inf
-    where a side has no number.
+    The numerator is the mean probability of the labels over all numbers of right sets on that side,
+    equally likely; the denominator is the probability at the number nearest to the other side. −inf
+    if a side has no number.
     """
     wrong, sets = labelled - right, np.arange(consistent + 1)
     factorials = _log_factorials(consistent)
@@ -317,7 +317,7 @@ def _log_factorials(most: int) -> Floats:
 
 
 def _first(stop: int, holds: Callable[[int], bool]) -> int:
-    """The first number below `stop` for which a condition holds that stays; `stop` where none."""
+    """The first number below `stop` from which on a condition holds; `stop` if there is none."""
     low, high = 0, stop
     while low < high:
         middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""Logistic regression with intervals that hold where trials come in clusters."""
+"""Logistic regression with intervals that are valid for clustered trials."""
 
 from dataclasses import dataclass
 
@@ -9,12 +9,12 @@ from steadyeye.core.special import expit, stdtr, stdtrit
 from steadyeye.core.stats.intervals import LEVEL
 
 STEPS = 50
-FARTHEST = 12.0  # log-odds a standard deviation; beyond it the outcome is as good as separated
+FARTHEST = 12.0  # log-odds per standard deviation; beyond it the outcome counts as separated
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """The slopes of a logistic regression, p of them, as log-odds a unit.
+    """The slopes of a logistic regression, p of them, in log-odds per unit.
 
     `slope`, `low`, `high`, `p`: (p,) float64 with 95 % intervals and two-sided p-values.
     """
@@ -30,12 +30,11 @@ def logistic(
 ) -> Fit | None:
     """Maximum likelihood of P(outcome) = 1/(1 + exp(−a − values · slope)), by Newton's method.
 
-    `values`: (n, p); `outcome`: (n,) bool; `clusters`: (n,) what trials are not independent
-    within. Variances are the linearised cluster jackknife, CV3L, with t(G − 1) for G clusters
-    (MacKinnon, Nielsen and Webb, "Cluster-robust jackknife and bootstrap inference for logistic
-    regression models", 2024): the plain sandwich is too narrow for few or unequal clusters.
-    None where there is no maximum (the values separate the outcomes, or depend on each other
-    linearly) and where fewer than two clusters leave anything to estimate.
+    `values`: (n, p); `outcome`: (n,) bool; `clusters`: (n,) the cluster of each trial. Variances
+    are the linearised cluster jackknife, CV3L, with t(G − 1) for G clusters (MacKinnon, Nielsen and
+    Webb, "Cluster-robust jackknife and bootstrap inference for logistic regression models", 2024):
+    the plain sandwich is too narrow for few or unequal clusters. None without a maximum (the values
+    separate the outcomes, or are linearly dependent) and with fewer than two informative clusters.
     """
     design = np.column_stack([np.ones(len(values)), values])
     coefficients = _maximum(design, outcome.astype(np.float64))
@@ -63,7 +62,7 @@ def _maximum(
         if np.linalg.cond(curvature) > 1e12:
             return None
         step = np.linalg.solve(curvature, design.T @ (outcome - chance))
-        # a whole Newton step may leap past the maximum where chances are near 0 or 1
+        # a whole Newton step may overshoot the maximum if probabilities are near 0 or 1
         coefficients = coefficients + step * min(1.0, 4 / max(float(np.abs(step).max()), 1e-300))
         if np.abs(coefficients[1:]).max(initial=0) > FARTHEST:
             return None
@@ -95,6 +94,6 @@ def _jackknife(
 def inflation(values: NDArray[np.floating]) -> NDArray[np.float64]:
     """(p,) variance inflation factors: 1/(1 − R²) of each column on the others; ≥ 1."""
     correlation = np.corrcoef(values, rowvar=False).reshape(values.shape[1], -1)
-    # the tiny ridge makes of columns that depend on each other a huge number, not an error
+    # with the ridge, linearly dependent columns give a huge number, not an error
     ridge = 1e-9 * np.eye(values.shape[1])
     return np.asarray(np.diag(np.linalg.inv(correlation + ridge)), dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Several comparisons at once: p values that allow for how many there are."""
+"""Several comparisons at once: p values adjusted for their number."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 
 def holm(p: Sequence[float] | NDArray[np.floating]) -> NDArray[np.float64]:
-    """(n,) the p values adjusted so that one below 0.05 is wrong in 5 % of such families at most.
+    """(n,) p values adjusted so that at most 5 % of families have a false one below 0.05.
 
     In the order of `p`; NaN are no tests and stay NaN. Holm, "A simple sequentially rejective
     multiple test procedure", Scandinavian Journal of Statistics 6, 1979: the smallest is
@@ -23,7 +23,7 @@ def holm(p: Sequence[float] | NDArray[np.floating]) -> NDArray[np.float64]:
 
 
 def benjamini_hochberg(p: Sequence[float] | NDArray[np.floating]) -> NDArray[np.float64]:
-    """(n,) the p values adjusted so that of those below q a share of q is wrong on average.
+    """(n,) p values adjusted so that a share q of those below q is false on average.
 
     In the order of `p`, none NaN. Benjamini and Hochberg, "Controlling the False Discovery Rate",
     Journal of the Royal Statistical Society B 57, 1995: the r-th smallest of n is multiplied by

@@ -18,14 +18,14 @@ from steadyeye.core.stats.intervals import (
 from steadyeye.core.stats.proportions import FEW, cluster_ends, mcnemar, tango
 from steadyeye.core.stats.trials import Outcomes, Statistic, Trials
 
-FINE = 1_000.0  # parts of an image that the exact test counts in
+FINE = 1_000.0  # parts of an image that the exact test counts
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How much higher one model is than another, with its 95 % interval and two-sided p value.
+    """The value of one model minus that of another, with its 95 % interval and two-sided p value.
 
-    `n`: trials or images. `units`: how many of them, or of their videos, stand for themselves.
+    `n`: trials or images. `units`: the number of independent ones, or of their videos.
     """
 
     value: float
@@ -39,9 +39,9 @@ class Difference:
 
 @dataclass(frozen=True, eq=False)
 class PreparedOutcomes:
-    """Outcomes with their `value`, and what their difference from others is found by.
+    """Outcomes with their `value`, and the inputs for their difference from others.
 
-    `wins`, `totals`: (g,) successes and trials of each cluster, or parts of a share; none for
+    `wins`, `totals`: (g,) successes and trials of each cluster, or parts of a share; None for
     another statistic. `spread`: of a mean over classes.
     """
 
@@ -71,16 +71,15 @@ def prepare_outcomes(outcomes: Outcomes) -> PreparedOutcomes:
 
 
 def difference(base: PreparedOutcomes, other: PreparedOutcomes) -> Difference | None:
-    """The value of one model minus that of the other; None where either has none.
+    """The value of one model minus that of the other; None if either has none.
 
-    Trials that stand for themselves, one a video, or all of a single video, which the method then
-    says: McNemar's exact test and Tango's score interval. Trials that do not, several a video or in
-    the time of one, means over images, and shares of what each model itself finds: the models are
-    exchanged cluster by cluster, and Gaffke's bounds (`core.stats.proportions`). Means over
-    classes: the jackknife of their difference (`core.stats.class_means`). Anything else, such as
-    means over each model's own choice of images: a jackknife over videos (images, where each is its
-    own) with Student's t. Where there are too few images or videos for an interval, it is −1…1 or
-    as wide as values may lie apart, p is 1, and the method says so.
+    Independent trials, one per video or all of a single video (the method says so): McNemar's exact
+    test and Tango's score interval. Clustered trials, means over images, and shares of each model's
+    own objects: the models are exchanged cluster by cluster, with Gaffke's bounds
+    (`core.stats.proportions`). Means over classes: the jackknife of their difference
+    (`core.stats.class_means`). Anything else, such as means over each model's own choice of images:
+    a jackknife over videos (or images without videos) with Student's t. With too few images or
+    videos for an interval, it is −1…1 or the full range of values, p is 1, and the method says so.
     """
     assert np.array_equal(base.outcomes.videos, other.outcomes.videos), "of the same samples"
     if np.isnan(base.value) or np.isnan(other.value):
@@ -100,12 +99,12 @@ def difference(base: PreparedOutcomes, other: PreparedOutcomes) -> Difference | 
 
 
 def chance_of_equal_means(base: PreparedOutcomes, other: PreparedOutcomes, p: float) -> float:
-    """The two-sided p value of equal means, also of models that fail on other kinds of videos.
+    """The two-sided p value of equal means, also for models that fail on different videos.
 
-    Exchanging two models tests whether they are alike in every respect: one that fails on a few
-    whole videos and one that fails anywhere may be told apart although their means are equal. This
-    is Gaffke's (`core.stats.bounded_means`), which allows for rare videos. Where each sample stands
-    for itself, and for means over classes, it is `p`, that of `difference`. No less than `p`.
+    Exchanging two models tests whether they are alike in every respect: a model that fails on a few
+    whole videos and one that fails anywhere may differ significantly although their means are
+    equal. This one is Gaffke's (`core.stats.bounded_means`), which allows for rare videos. For
+    independent samples and for means over classes it is `p`, that of `difference`; never less.
     """
     first, second = base.outcomes, other.outcomes
     if isinstance(first, Trials):
@@ -128,7 +127,7 @@ def _lead_of_means(
     second: tuple[NDArray[np.float64], float],
     videos: NDArray[np.str_],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(g,) by how much a mean over images is ahead in each cluster, and how far it could be."""
+    """(g,) the lead of a mean over images in each cluster, and its greatest possible size."""
     width = max(first[1], second[1], 1e-300)
     cluster = number_clusters(videos)
     lead = FINE * np.bincount(cluster, (first[0] - second[0]) / width)
@@ -138,10 +137,10 @@ def _lead_of_means(
 def lead_of_shares(
     first: PreparedOutcomes, second: PreparedOutcomes
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(g,) by how much a share is ahead in each cluster, and how far it could be.
+    """(g,) the lead of a share in each cluster, and its greatest possible size.
 
-    By how much more than the share of both together counts in a cluster, over all that there is:
-    the sum of what is ahead is the difference of the shares. In parts of `FINE` a cluster.
+    The excess over the share of both together in a cluster, divided by the total: the leads sum to
+    the difference of the shares. In parts of `FINE` per cluster.
     """
     right, whole, other_right, other_whole = first.wins, first.totals, second.wins, second.totals
     together = (right.sum() + other_right.sum()) / (whole.sum() + other_whole.sum())
@@ -154,7 +153,7 @@ def lead_of_shares(
 
 
 def find_width(totals: NDArray[np.float64]) -> float:
-    """By how much shares may differ at most, as `lead_of_shares` counts it."""
+    """The greatest possible difference of shares, in the units of `lead_of_shares`."""
     return float(totals.sum()) / (FINE * len(totals))
 
 
@@ -199,7 +198,7 @@ def _of_means(first: Statistic, second: Statistic) -> Difference:
 
 
 def _of_others(first: Statistic, second: Statistic) -> Difference:
-    """A jackknife; degrees of freedom by the kurtosis of what leaving a unit out moves."""
+    """A jackknife; degrees of freedom by the kurtosis of the changes on leaving a unit out."""
     cluster = number_clusters(first.videos)
     n, units = len(cluster), int(cluster.max()) + 1
     value = first.value - second.value
@@ -254,7 +253,7 @@ def _of_clusters(first: PreparedOutcomes, second: PreparedOutcomes, block: int) 
 
 
 def _alike(value: float, n: int, units: int) -> Difference:
-    """Where all videos differ alike, which tells nothing of their spread: one trial a video."""
+    """The difference if it is equal in all videos, so that there is no spread: one trial each."""
     ends = tango(units * max(value, 0.0), units * max(-value, 0.0), units)
     several = "images" if units == n else "videos"
     method = f"Tango's interval over {units:,} {several} with equal differences"

@@ -14,34 +14,34 @@ from steadyeye.core.stats.intervals import LEVEL
 Floats = NDArray[np.float64]
 
 CLOSE = 1e-9
-ROOT_STEPS = 200  # a dozen are enough but where the function is flat
-FEW = 5  # clusters; 2 · 2⁻⁵ is above 0.05, so that the test tells nothing apart
+ROOT_STEPS = 200  # a dozen are enough unless the function is flat
+FEW = 5  # clusters; 2 · 2⁻⁵ is above 0.05, so that no difference is significant
 SUBSETS = 8_192
-COARSE = 200  # units of the mean difference, below which rounded sizes are not the sizes
-GRID = 200_000  # what the sum of all differences is rounded to where they are no whole numbers
-STEPS = 50_000_000  # what the exact distribution may cost; beyond it counts are rounded
+COARSE = 200  # units of the mean difference, below which rounding the sizes matters
+GRID = 200_000  # the sum of all differences is rounded to this if they are no whole numbers
+STEPS = 50_000_000  # limit of the exact distribution's cost; beyond it counts are rounded
 
 
 def mcnemar(only_one: int, only_other: int) -> float:
-    """The exact two-sided p value of two proportions being the same.
+    """The exact two-sided p value of two equal proportions.
 
-    `only_one`, `only_other`: trials in which the one alone, or the other alone, succeeds; if
-    neither is better each such trial falls either way like a coin. McNemar, Psychometrika 12, 1947.
+    `only_one`, `only_other`: trials in which only the one, or only the other, succeeds; under the
+    null hypothesis both are equally likely. McNemar, Psychometrika 12, 1947.
     """
     discordant, fewer = only_one + only_other, min(only_one, only_other)
     ways = tail = 1
     for k in range(fewer):
         ways = ways * (discordant - k) // (k + 1)
         tail += ways
-    # whole numbers up to here: the one rounding is that of the division
+    # whole numbers until here: only the division rounds
     return min(float(2 * tail / 2**discordant), 1.0)
 
 
 def tango(only_one: float, only_other: float, n: float) -> tuple[float, float]:
     """The 95 % score interval of the difference of two paired proportions, n > 0 trials.
 
-    The differences that the score test of Tango does not reject; it keeps its level at small n and
-    where no or all trials differ. Tango, "Equivalence test and confidence interval for the
+    The differences that Tango's score test does not reject; it keeps its level at small n and if
+    none or all of the trials differ. Tango, "Equivalence test and confidence interval for the
     difference in proportions for the paired-sample design", Statistics in Medicine 17, 1998.
     """
     z = float(ndtri((1 + LEVEL) / 2))
@@ -52,16 +52,16 @@ def tango(only_one: float, only_other: float, n: float) -> tuple[float, float]:
         apart = only_one - only_other - n * difference
         return apart**2 - z**2 * n * _variance(only_one, only_other, n, difference)
 
-    # at the value itself the score is 0, and the variance may be: the ends lie on either side
+    # at the value itself the score is 0, and the variance may be: the ends are on either side
     low = _root(excess, -1, value - CLOSE) if value - CLOSE > -1 else -1.0
     high = _root(excess, value + CLOSE, 1) if value + CLOSE < 1 else 1.0
     return low, high
 
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Where a function that has another sign at `low` than at `high` is 0.
+    """The zero of a function with different signs at `low` and `high`.
 
-    The Illinois method: the secant, with the value at an end that stays halved. Dowell and Jarratt,
+    The Illinois method: the secant, with the value at an unchanged end halved. Dowell and Jarratt,
     "A modified regula falsi method for computing the root of an equation", BIT 11, 1971.
     """
     at_low, at_high = function(low), function(high)
@@ -82,7 +82,7 @@ def _root(function: Callable[[float], float], low: float, high: float) -> float:
 
 
 def _variance(only_one: float, only_other: float, n: float, difference: float) -> float:
-    """The variance of a trial's difference, estimated where the true one is `difference`."""
+    """The variance of a trial's difference, estimated for a true difference of `difference`."""
     a = 2 * n
     b = -only_one - only_other + (2 * n - only_one + only_other) * difference
     c = -only_other * difference * (1 - difference)
@@ -91,15 +91,15 @@ def _variance(only_one: float, only_other: float, n: float, difference: float) -
 
 
 def cluster_ends(lead: Floats, totals: Floats) -> tuple[float, float, float]:
-    """The 95 % interval of Σahead / Σtotals, and the two-sided p value of no difference.
+    """The 95 % interval of Σlead / Σtotals, and the two-sided p value of no difference.
 
-    `lead`: (g,) by how many trials the one model is ahead in each cluster, `totals`: (g,) of how
-    many. The interval leaves out 0 exactly where p is 0.05 or less. On the side of 0, where models
-    are told apart, its end is that of the means of random subsets of the clusters: the differences
-    for which the same test, of clusters less that difference, is not passed (Hartigan, "Using
-    subsample values as typical values", JASA 64, 1969). Elsewhere it is Gaffke's bound, in which a
-    cluster that nobody saw may differ by everything, because how far a difference may go is told
-    by rare clusters. One more success of the one model never lowers an end.
+    `lead`: (g,) the trials by which the one model leads in each cluster, `totals`: (g,) all trials.
+    The interval excludes 0 exactly if p is 0.05 or less. The end towards 0 is that of the means of
+    random subsets of the clusters: the differences that the same test, of clusters minus that
+    difference, rejects are outside (Hartigan, "Using subsample values as typical values", JASA 64,
+    1969). The other end is Gaffke's bound, with one unseen cluster of the greatest possible
+    difference, because rare clusters decide how large a difference may be. One more success of the
+    one model never lowers an end.
     """
     above, below = exchange_chances(lead)
     value = float(lead.sum() / totals.sum())
@@ -109,19 +109,19 @@ def cluster_ends(lead: Floats, totals: Floats) -> tuple[float, float, float]:
 
 
 def lower_bound(lead: Floats, totals: Floats, copies: float = 1.0) -> float:
-    """Gaffke's lower bound of Σahead / Σtotals, −1…1; `copies` as in `bounded_means`."""
+    """Gaffke's lower bound of Σlead / Σtotals, −1…1; `copies` as in `bounded_means`."""
     bounds = bounded_means.lower_bounds(((lead + totals) / 2)[None], totals[None], copies)
     return float(2 * bounds[0] - 1)
 
 
 def exchange_chances(lead: Floats) -> tuple[float, float]:
-    """One-sided p values of no difference, against the one model being higher, and being lower.
+    """One-sided p values of no difference: for the one model being higher, and being lower.
 
-    If the models are alike, each cluster might as well have come out with the two exchanged: of all
-    2ᵍ ways to exchange them, the share that is as far ahead. Exact, for clusters of any size; with
-    one trial a cluster McNemar's exact test. By the normal distribution where more than some
-    hundred clusters (`COARSE`) differ by fractions, or thousands by whole numbers. Fisher, "The
-    Design of Experiments", 1935, Section 21.
+    If the models are alike, the outcomes of each cluster could be exchanged: the share of all 2ᵍ
+    exchanges with at least the same lead. Exact, for clusters of any size; with one trial per
+    cluster McNemar's exact test. By the normal distribution if more than some hundred clusters
+    (`COARSE`) differ by fractions, or thousands by whole numbers. Fisher, "The Design of
+    Experiments", 1935, Section 21.
     """
     exact = np.abs(lead[lead != 0])
     scale = max(1.0, float(exact.sum()) * len(exact) / STEPS)
@@ -134,7 +134,7 @@ def exchange_chances(lead: Floats) -> tuple[float, float]:
         return above, 1 - above
     sizes = np.rint(exact / scale).astype(np.int64)
     lost = float(sizes.sum()) / 2 - float(lead.sum()) / scale / 2
-    # ways that come out as this one did count; rounded sizes would part some of them from it
+    # exchanges with the same lead count; rounded sizes would separate some of them
     slack = 0.0 if is_whole else _bound_rounding(len(exact))
     chance = np.zeros(int(sizes.sum()) + 1)
     chance[0], largest = 1.0, 0
@@ -143,16 +143,16 @@ def exchange_chances(lead: Floats) -> tuple[float, float]:
         moved = chance[: largest + 1 - size] / 2
         chance[: largest + 1] /= 2
         chance[size : largest + 1] += moved
-    # of sums over half the clusters: what the one is behind by comes back where it is left out
+    # exchanges whose clusters with a lead of the other model sum to at most `lost`
     above = chance[: floor(lost + slack) + 1].sum()
     below = chance[max(ceil(lost - slack), 0) :].sum()
     return float(min(above, 1.0)), float(min(below, 1.0))
 
 
 def _bound_rounding(clusters: int) -> float:
-    """How far rounding may take a sum over clusters from another one that it equals.
+    """The greatest difference that rounding makes between two equal sums over clusters.
 
-    By half of one each; of many, whose sizes are small, by four standard deviations.
+    Half a unit each; for many clusters, whose sizes are small, four standard deviations.
     """
     return clusters / 2 if clusters <= 200 else 4 * (clusters / 12) ** 0.5
 
@@ -169,7 +169,7 @@ def _low(lead: Floats, totals: Floats, chance: float) -> float:
 
 @lru_cache(maxsize=32)
 def subsets(clusters: int) -> NDArray[np.float32]:
-    """(subsets, clusters) 1 where a cluster is in a subset: all of them, or a seeded choice."""
+    """(subsets, clusters) 1 if a cluster is in a subset: all subsets, or a seeded sample."""
     if 2**clusters <= SUBSETS:
         every = np.arange(2**clusters)[:, None] >> np.arange(clusters) & 1
         return every.astype(np.float32)

@@ -1,4 +1,4 @@
-"""What a metric is made of, for two models to be compared on the same samples."""
+"""The outcomes behind a metric, by which two models are compared on the same samples."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ from steadyeye.core.stats.intervals import Interval
 
 @dataclass(frozen=True, eq=False)
 class Trials:
-    """The trials a proportion counts, n of them.
+    """The trials of a proportion, n of them.
 
-    `success`: (n,) bool, what the metric counts. `videos`: (n,) the video of each. `block`: trials
-    of a single video that follow each other in time and tell nearly the same; 1 where they do not.
+    `success`: (n,) bool, the outcomes. `videos`: (n,) the video of each. `block`: consecutive
+    trials of a single video that depend on each other; 1 if they do not.
     """
 
     success: NDArray[np.bool_]
@@ -26,14 +26,13 @@ class Trials:
 
 @dataclass(frozen=True, eq=False)
 class Statistic:
-    """A number of n images that is no proportion, and how it is counted anew.
+    """A number of n images that is no proportion, and how it is resampled.
 
-    `value`: NaN where there is none. `videos`: (n,) the video of each image. `resampled`: (r, n)
-    how often each image counts → (r,) values, NaN where there is none. `interval`: the value with
-    its own interval. `spread`: of a mean over classes, how these move with the videos. `terms`: of
-    a mean over images, the (n,) value of each, and how far two of them may lie apart at most.
-    `parts`: of a share of what each model itself finds, (n,) how much of it counts and how much of
-    it there is in each image. `block`: as of `Trials`.
+    `value`: NaN without one. `videos`: (n,) the video of each image. `resampled`: (r, n) the count
+    of each image → (r,) values, NaN without one. `interval`: the value with its own interval.
+    `spread`: of a mean over classes, their changes with the videos. `terms`: of a mean over images,
+    the (n,) value of each, and the greatest difference of two. `parts`: of a share of a model's own
+    objects, (n,) the count of successes and of objects in each image. `block`: as of `Trials`.
     """
 
     value: float
@@ -52,7 +51,7 @@ def share_statistic(
     interval: Callable[[], Interval],
     block: int = 1,
 ) -> Statistic:
-    """The statistic of a share of what a model itself finds; `parts` and the rest as there."""
+    """The statistic of a share of a model's own objects; the arguments as in `Statistic`."""
     right, whole = parts
 
     def resample(weights: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -71,10 +70,10 @@ Plugin = TypeVar("Plugin", bound=Callable[..., Any])
 def compare_by(
     outcomes: Callable[..., Outcomes], lower: bool = False
 ) -> Callable[[Plugin], Plugin]:
-    """A decorator that declares what models are compared by on a metric.
+    """A decorator that declares the outcomes by which models are compared on a metric.
 
-    `outcomes`: takes what the metric takes; of two models on the same samples, trials and images
-    come in the same order. `lower`: whether the lower of two values is the better.
+    `outcomes`: has the metric's parameters; for two models on the same samples, trials and images
+    are in the same order. `lower`: whether the lower of two values is better.
     """
 
     def declare(plugin: Plugin) -> Plugin:

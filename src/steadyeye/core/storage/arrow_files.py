@@ -1,4 +1,4 @@
-"""Arrow files and streams that steadyeye wrote, none of which is compressed."""
+"""Reads Arrow files and streams that steadyeye wrote; none of them is compressed."""
 
 import struct
 
@@ -8,20 +8,20 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.storage.files import Place
 
 MAGIC = b"ARROW1\0\0"
-"""What a file begins with before its first message; a stream begins with the message."""
+"""The first bytes of a file, before its first message; a stream begins with the message."""
 
 DAMAGE = (pa.ArrowException, OSError, struct.error)
-"""What reading a file or stream raises that is damaged or none."""
+"""The errors of reading a damaged file or stream, or one of another format."""
 
 HEADER, COMPRESSION = 2, 3
-"""Where a message has its header, and a record batch its compression (Arrow's Message.fbs)."""
+"""Fields of a message's header, and of a record batch's compression (Arrow's Message.fbs)."""
 
 
 def read_arrow(path: Place, content: bytes | None = None) -> pa.Table:
-    """The table of an Arrow file, a view of it where it lies on this machine's disk.
+    """The table of an Arrow file, a view of it if it is on a local disk.
 
-    `content`: of a file of a store. Raises `UsageError` for a compressed file, as a small one may
-    unpack to more than the memory holds, and for one that is no Arrow file.
+    `content`: of a file of a store. Raises `UsageError` for a compressed file, because a small one
+    may expand beyond the memory, and for other formats.
     """
     try:
         with pa.BufferReader(content) if content is not None else pa.memory_map(str(path)) as file:
@@ -36,9 +36,9 @@ def read_arrow(path: Place, content: bytes | None = None) -> pa.Table:
 
 
 def is_compressed(buffer: pa.Buffer) -> bool:
-    """Whether a record batch of a file or stream says that it is; its content is not looked at.
+    """Whether a record batch of a file or stream is marked as compressed; its data are not read.
 
-    Raises one of `DAMAGE` for what is neither.
+    Raises one of `DAMAGE` for other formats.
     """
     start = len(MAGIC) if buffer.slice(0, len(MAGIC)).to_pybytes() == MAGIC else 0
     reader = pa.ipc.MessageReader.open_stream(pa.BufferReader(buffer.slice(start)))
@@ -56,7 +56,7 @@ def _names_compression(message: bytes) -> bool:
 
 
 def _find_field(message: bytes, table: int, field: int) -> int:
-    """Where a field of a table of a flatbuffer lies, counted from the table; 0: it has none."""
+    """The position of a field of a flatbuffer table, relative to the table; 0: absent."""
     (back,) = struct.unpack_from("<i", message, table)
     (size,) = struct.unpack_from("<H", message, table - back)
     place = 4 + 2 * field

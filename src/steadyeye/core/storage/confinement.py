@@ -1,4 +1,4 @@
-"""Names that a file gives, kept inside the folder that the user gave."""
+"""Confines names in a file to the folder that the user named."""
 
 import os
 from collections.abc import Callable
@@ -9,19 +9,19 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.storage.files import Place
 
 VARIABLE = "STEADYEYE_ROOTS"
-"""Folders, between them what separates folders in `$PATH`, that names may lead to as well."""
+"""Further folders to which names may lead, separated as in `$PATH`."""
 
 
 def confine(root: Place, origin: object, cure: str = "") -> Callable[[str], Place]:
-    """What gives the place, below `root`, of a name that stands in the file `origin`.
+    """A function that returns the place, below `root`, of a name in the file `origin`.
 
-    A name may be absolute, hold `..` or lead over links, so long as it ends inside `root` or a
-    folder of `$STEADYEYE_ROOTS`. Raises `UsageError` for every other name, and for one that is no
-    text. `cure`: how the user names another root.
+    A name may be absolute, contain `..` or lead over links if it ends inside `root` or a folder of
+    `$STEADYEYE_ROOTS`. Raises `UsageError` for every other name, and for one that is no text.
+    `cure`: how the user names another root.
     """
     roots = _list_roots(root) if isinstance(root, Path) else ()
 
-    # the folders of many images are few
+    # many images are in few folders
     @cache
     def real(folder: str) -> str:
         return os.path.realpath(folder)
@@ -34,9 +34,9 @@ def confine(root: Place, origin: object, cure: str = "") -> Callable[[str], Plac
                 raise _outside(origin, name, root, cure)
             return root / name
         path = root / name
-        # as text: sets name images by the ten thousand
+        # as text, because sets name tens of thousands of images
         folder, own_name = os.path.split(text := str(path))
-        # an own name of "..", "." or none is no file of the folder that it follows
+        # "..", "." or "" is no file of the folder before it
         plain = own_name not in ("", ".", "..") and not os.path.islink(text)
         end = f"{real(folder)}{os.sep}{own_name}" if plain else os.path.realpath(text)
         if not any(_is_below(end, folder) for folder in roots):
@@ -47,9 +47,9 @@ def confine(root: Place, origin: object, cure: str = "") -> Callable[[str], Plac
 
 
 def check_folder(root: Path, folder: Path, origin: object, cure: str = "") -> None:
-    """Raises `UsageError`, as `confine` does, for a folder that a file names, before it is listed.
+    """Raises `UsageError`, as `confine` does, for a folder named in a file, before it is listed.
 
-    Links of the folder itself and in it are followed, as they are wherever a folder is listed.
+    Links to the folder itself and in it are followed, as in any folder that is listed.
     """
     path = os.path.abspath(folder)
     if not any(_is_below(path, above) for above in _list_roots(root, os.path.abspath)):
@@ -57,7 +57,7 @@ def check_folder(root: Path, folder: Path, origin: object, cure: str = "") -> No
 
 
 def _list_roots(root: Path, form: Callable[[Path], str] = os.path.realpath) -> tuple[str, ...]:
-    """The root and the folders of the variable, whole."""
+    """The resolved root and folders of the variable."""
     others = [part for part in os.environ.get(VARIABLE, "").split(os.pathsep) if part]
     return tuple(form(Path(part).expanduser()) for part in (str(root), *others))
 

@@ -1,8 +1,7 @@
-"""The contents of files when they were read, kept beside what was computed from them.
+"""The contents of files when they were read, stored beside the values computed from them.
 
-A file is looked at again by what the disk says of it (`read_stamp`), and read again only where
-that is another, or where it was too young to tell. Of an object of a store its version is what it
-holds.
+A file is compared by its metadata (`read_stamp`), and read again only if these have changed or were
+too recent to be reliable. The content of an object of a store is its version.
 """
 
 import hashlib
@@ -23,25 +22,25 @@ from steadyeye.core.storage.remote_path import Remote
 from steadyeye.core.storage.text_columns import Texts, encode_texts
 
 SETTLED = 2.0
-"""Seconds after a change of a file in which another could bear the same times."""
+"""Seconds after a change of a file in which another change could have the same times."""
 
 GONE = ""
-"""What a file holds that is not there."""
+"""The content of a missing file."""
 
-DIGEST = 64  # hexadecimal digits before the table, of all that follows them
+DIGEST = 64  # hexadecimal digits at the start, of the digest of the rest
 
 Known = Callable[[Sequence[str]], Mapping[str, str]]
-"""Stamps → what files with these stamps are known to hold."""
+"""Stamps → the known contents of files with these stamps."""
 
 
 @dataclass(frozen=True, eq=False)
 class ContentHashes:
-    """The files that a source reads its images from, n of them, in the source's order.
+    """The files from which a source reads its images, n of them, in the source's order.
 
-    `paths`: absolute, or URLs; of a source that reads no files the ids of its samples. `stamps`:
-    what the disk said of each, '' where that does not tell. `names`: what each held, as a digest
-    or a version, `GONE` where it was not there. `kind`: `files`, `objects` of a store, or
-    `samples`, which only their source can look at again.
+    `paths`: absolute, or URLs; for a source without files the ids of its samples. `stamps`: the
+    metadata of each, '' if they are not reliable. `names`: the content of each, a digest or a
+    version, `GONE` if it was missing. `kind`: `files`, `objects` of a store, or `samples`, which
+    only their source can read again.
     """
 
     kind: str
@@ -54,7 +53,7 @@ class ContentHashes:
 
     @property
     def mark(self) -> str:
-        """Changes with what any of the files holds, wherever they lie."""
+        """Changes with the content of any file, wherever the files are."""
         digest = BlockFingerprint()
         for name in self.names:
             digest.begin(len(name.encode()))
@@ -64,7 +63,7 @@ class ContentHashes:
 
 @dataclass(frozen=True)
 class Change:
-    """How files differ from what they held: paths of those that do, that are gone, or are new."""
+    """The changes of files: paths of changed, missing and new ones."""
 
     altered: Sequence[str] = ()
     gone: Sequence[str] = ()
@@ -75,11 +74,11 @@ class Change:
 
 
 def read_stamp(path: Path) -> str:
-    """The disk's record of a file, which changes whenever its content does.
+    """The metadata of a file, which change whenever its content does.
 
-    Device, inode, size and the times of its last change, of content and of anything, as Git
-    compares them: whoever puts back the first cannot put back the second. '' for a file that is
-    not there and for one changed within the last `SETTLED` seconds: there only the content tells.
+    Device, inode, size, and the times of the last change of content and of metadata, as Git
+    compares them: the second time cannot be set back. '' for a missing file and for one changed
+    within the last `SETTLED` seconds: then only the content is reliable.
     """
     try:
         status = os.stat(path)
@@ -92,7 +91,7 @@ def read_stamp(path: Path) -> str:
 
 
 def hash_file(path: Path) -> str:
-    """The digest of a file's bytes; `GONE` where it is not there."""
+    """The digest of a file's bytes; `GONE` if it is missing."""
     try:
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=32))
@@ -104,29 +103,29 @@ def hash_file(path: Path) -> str:
 def hash_files(
     files: Sequence[Place], before: ContentHashes | None = None, known: Known = lambda _: {}
 ) -> ContentHashes:
-    """The contents of files now; those as they were `before`, or `known`, are not read."""
+    """The contents of files now; those unchanged since `before`, or `known`, are not read."""
     if any(isinstance(file, Remote) for file in files):
         return _list_versions([file for file in files if isinstance(file, Remote)])
     paths = [Path(os.path.abspath(file)) for file in files if isinstance(file, Path)]
-    # asked before the content is read: a change in between is then seen the next time
+    # read before the content: the next comparison then notices a change in between
     stamps = [read_stamp(path) for path in paths]
     digests = dict(zip(before.stamps, before.names, strict=True)) if before else {}
     new = [mark for mark in stamps if mark and mark not in digests]
     digests |= known(new)
-    digests.pop("", None)  # where the disk does not tell, only the content does
+    digests.pop("", None)  # without reliable metadata only the content counts
     names = [digests.get(mark) or hash_file(path) for mark, path in zip(stamps, paths, strict=True)]
     return ContentHashes("files", [str(path) for path in paths], stamps, names)
 
 
 def hash_again(before: ContentHashes) -> ContentHashes:
-    """The contents of the files of `before` now. Raises `UsageError` where a store cannot tell."""
+    """The contents of the files of `before` now. Raises `UsageError` if a store has no versions."""
     return hash_files([place(path) for path in before.paths], before)
 
 
 def compare_contents(before: ContentHashes, now: ContentHashes) -> Change:
     """The difference between two readings of files, by their paths."""
     if are_equal(before.paths, now.paths):
-        # nearly always; and by path each would be there twice
+        # the usual case; a mapping by path would hold each path twice
         names = zip(now.paths, before.names, now.names, strict=True)
         changed = [(path, new) for path, old, new in names if old != new or new == GONE]
         return Change(
@@ -144,12 +143,12 @@ def compare_contents(before: ContentHashes, now: ContentHashes) -> Change:
 
 
 def are_equal(texts: Sequence[str], others: Sequence[str]) -> bool:
-    """Whether two columns of texts are the same."""
+    """Whether two columns of texts are equal."""
     return len(texts) == len(others) and all(map(eq, texts, others))
 
 
 def describe_change(change: Change, total: int, kind: str = "files") -> str:
-    """A change in words: of how many, and the first of each sort."""
+    """A change in words: the number of files, and the first of each kind."""
     parts = (("differ", change.altered), ("are gone", change.gone), ("are new", change.new))
     counts = [f"{len(paths):,} {verb}, first '{paths[0]}'" for verb, paths in parts if paths]
     return f"of {total:,} {kind} {'; '.join(counts)}"
@@ -168,7 +167,7 @@ def write_contents(path: Place, contents: ContentHashes) -> None:
 
 
 def read_contents(path: Place) -> ContentHashes | None:
-    """The contents that were written; None where none were, or they are altered."""
+    """The stored contents; None if there are none, or they are damaged."""
     try:
         content = path.read_bytes()
     except (OSError, UsageError):
@@ -189,11 +188,11 @@ COLUMNS = ("paths", "stamps", "names")
 
 
 def _list_versions(files: Sequence[Remote]) -> ContentHashes:
-    """The versions of objects, by one listing a folder."""
+    """The versions of objects, with one listing per folder."""
     versions: dict[str, str] = {}
     for file in files:
         if file.url not in versions:
-            # what the listing lacks is not there
+            # a file that is not in the listing is missing
             versions |= {file.url: GONE, **file.parent.versions()}
     names = [versions.get(file.url, GONE) for file in files]
     return ContentHashes("objects", [file.url for file in files], [""] * len(files), names)

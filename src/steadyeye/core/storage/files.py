@@ -1,12 +1,12 @@
-"""Files of a disk or a store: named as a user writes them, written whole, read with a checksum.
+"""Files on a disk or in a store: named by users, written atomically, read with a checksum.
 
-What is written is there afterwards, also after a crash, or not at all. A record is a small JSON
-file that bears a checksum of what it says, so that no byte of it changes unseen::
+A file is complete or absent, also after a crash. A record is a small JSON file with a checksum of
+its content, so that a change of any byte is noticed::
 
     {"format": 2, …, "checksum": "SHA-256 of all the rest"}
 
-One without either key is of an earlier version: it is read, and whoever reads it says so.
-Hand-written, as the package for atomic writes, `atomicwrites`, is not maintained any more.
+A record without either key is of an earlier version: it is read, and the reader reports it.
+Hand-written, because the package for atomic writes, `atomicwrites`, is no longer maintained.
 """
 
 import atexit
@@ -40,7 +40,7 @@ except ModuleNotFoundError:  # Windows
 Place: TypeAlias = Path | Remote
 """A local file or folder, or an object of a store."""
 
-AT_ONCE = 16  # requests to a store side by side
+AT_ONCE = 16  # simultaneous requests to a store
 URL = re.compile(r"[a-z][a-z0-9+.-]+://")
 SLIPPED = re.compile(r"(s3|gs|hf):")
 Item = TypeVar("Item")
@@ -62,18 +62,18 @@ TEMPORARY = re.compile(r"\.(.*\.)?([0-9]+|[0-9a-f]{16})\.tmp", re.DOTALL)
 _temporaries: set[Path] = set()
 _ending = threading.Event()
 STEP = 0.05
-"""Seconds in which a thread that has begun to open a file has opened it."""
+"""Seconds in which a thread that started to open a file has opened it."""
 
 FORMAT, CHECKSUM = "format", "checksum"
 VERSION = 2
-"""Of the layout; from this one on there is a checksum."""
+"""Version of the layout; from this one on there is a checksum."""
 
 
 def place(text: str | Place) -> Place:
-    """The place a user wrote: `s3://`, `gs://` and `hf://` are stores, all else is a path.
+    """The place that a user named: `s3://`, `gs://` and `hf://` are stores, others are paths.
 
-    Raises `UsageError` for what is no text, for another scheme, and where the package that speaks
-    it is missing.
+    Raises `UsageError` for a value that is no text, for another scheme, and if the package for it
+    is missing.
     """
     if isinstance(text, Path | Remote):
         return text
@@ -96,22 +96,22 @@ def place(text: str | Place) -> Place:
 
 
 def cache_home() -> Path:
-    """Where what can be made again is kept: `$XDG_CACHE_HOME` or `~/.cache`, then `steadyeye`."""
+    """The folder of caches: `steadyeye` in `$XDG_CACHE_HOME` or `~/.cache`."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "steadyeye"
 
 
 def walk_files(folder: Place) -> Iterator[Place]:
-    """Every file below a folder, linked folders included."""
+    """Every file below a folder, including linked folders."""
     if isinstance(folder, Remote):
         yield from folder.below()
         return
-    # os.walk, as Path.rglob does not enter linked folders
+    # os.walk, because Path.rglob does not enter linked folders
     for inner, _, names in os.walk(folder, followlinks=True):
         yield from (Path(inner) / name for name in names)
 
 
 def relative_path(file: Place, folder: Place) -> PurePath:
-    """The part of a file's path below a folder that it lies in."""
+    """The path of a file relative to a folder that contains it."""
     if isinstance(file, Path) and isinstance(folder, Path):
         return file.relative_to(folder)
     assert isinstance(file, Remote)
@@ -122,7 +122,7 @@ def relative_path(file: Place, folder: Place) -> PurePath:
 def map_requests(
     where: Place, action: Callable[[Item], Result], items: Sequence[Item]
 ) -> Iterable[Result]:
-    """The results of `action` on items, in order: one by one on a disk, side by side on a store."""
+    """The results of `action` on items, in order: one by one on a disk, in parallel on a store."""
     if isinstance(where, Path):
         return map(action, items)
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -130,7 +130,7 @@ def map_requests(
 
 
 def find_missing(places: Iterable[Place]) -> list[Place]:
-    """Those of the places that are no file; a store is asked once a folder, not once a file."""
+    """The places that are no files; a store is asked once per folder, not per file."""
     listings: dict[Remote, frozenset[str]] = {}
 
     def is_file(place: Place) -> bool:
@@ -149,7 +149,7 @@ def write_file(path: Place, content: bytes) -> None:
     """Writes a file atomically and durably.
 
     On a disk: temporary file, fsync, rename, fsync of the folder. On a store: one put, which is
-    atomic. Raises `UsageError` where that cannot be.
+    atomic. Raises `UsageError` if it fails.
     """
     if not isinstance(path, Path):
         path.write_bytes(content)
@@ -160,13 +160,13 @@ def write_file(path: Place, content: bytes) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Makes the rename of a file durable; Windows has no such call, and none is needed there."""
+    """Makes the rename of a file durable; Windows neither has nor needs such a call."""
     with explain_failure(path):
         handle = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(handle)
         except OSError as error:
-            # file systems of a network that know no such call
+            # network file systems without such a call
             if error.errno not in (errno.EINVAL, errno.ENOTSUP):
                 raise
         finally:
@@ -182,10 +182,9 @@ def write_lightly(path: Place, content: bytes) -> None:
 
 
 def write_output(path: Place, content: bytes) -> None:
-    """Writes a file that a command is there for as `write_file` does: in a folder that may be new.
+    """Writes an output file of a command as `write_file` does, and its folder if it is new.
 
-    What a process that was killed at it has left is removed; of the folder of a run its command
-    does that.
+    Removes leftovers of a killed process; in the folder of a run the command of the run does.
     """
     if isinstance(path, Path):
         make_folder(path.parent)
@@ -194,13 +193,13 @@ def write_output(path: Place, content: bytes) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Makes a folder, and those that it is to lie in. Raises `UsageError` where that cannot be."""
+    """Makes a folder and its parents. Raises `UsageError` if it fails."""
     with explain_failure(path):
         path.mkdir(parents=True, exist_ok=True)
 
 
 def append_line(path: Place, line: str) -> None:
-    """Adds a line to a text file; only its one writer may."""
+    """Appends a line to a text file that has a single writer."""
     if isinstance(path, Path):
         with explain_failure(path), path.open("a", encoding="utf-8") as file:
             file.write(f"{line}\n")
@@ -224,7 +223,7 @@ def _replace(path: Path, content: bytes, synced: bool) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
     _temporaries.add(temporary)
     if _ending.is_set():
-        threading.Event().wait()  # for the end
+        threading.Event().wait()  # until the process ends
     try:
         with explain_failure(path):
             with _open_locked(temporary) as file:
@@ -242,19 +241,19 @@ def _replace(path: Path, content: bytes, synced: bool) -> None:
 
 
 def _open_locked(temporary: Path) -> BinaryIO:
-    """A new file, locked as long as it is open, where the file system has locks."""
+    """A new file, locked while it is open, if the file system has locks."""
     while True:
         file = temporary.open("wb")
         if not _lock(file, wait=True) or os.fstat(file.fileno()).st_nlink:
             return file
-        # removed before it was locked
+        # removed before the lock
         file.close()
 
 
 def _remove_leftovers(path: Path) -> None:
-    """Removes what processes that were killed while they wrote a file have left beside it.
+    """Removes leftovers of processes that were killed while they wrote a file.
 
-    What is locked is being written now; without locks nothing is removed.
+    A locked file is being written; without locks nothing is removed.
     """
     for left in path.parent.glob(f".{escape(path.name)}.*.tmp"):
         with suppress(OSError), left.open("r+b") as file:
@@ -263,7 +262,7 @@ def _remove_leftovers(path: Path) -> None:
 
 
 def _lock(file: BinaryIO, wait: bool) -> bool:
-    """Whether a file is locked now by this process."""
+    """Whether this process now has the lock on a file."""
     if fcntl is None:
         return False
     try:
@@ -275,7 +274,7 @@ def _lock(file: BinaryIO, wait: bool) -> bool:
 
 @contextmanager
 def explain_failure(path: Path) -> Iterator[None]:
-    """A block that writes a file; a failure of the disk names it, and what to do."""
+    """A block that writes a file; an error of the disk names the file, and what to do."""
     try:
         yield
     except OSError as error:
@@ -288,7 +287,7 @@ def explain_failure(path: Path) -> Iterator[None]:
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """A folder of the system's own for temporary files, gone after the block."""
+    """A temporary folder of the system, removed after the block."""
     with TemporaryDirectory(prefix="steadyeye-") as name:
         folder = Path(name)
         _temporaries.add(folder)
@@ -299,11 +298,11 @@ def temporary_folder() -> Iterator[Path]:
 
 
 def make_temporary_folder() -> Path:
-    """A folder of the system's own for temporary files, gone when this program ends."""
+    """A temporary folder of the system, removed when this program ends."""
     folder, maker = Path(mkdtemp(prefix="steadyeye-")), os.getpid()
 
     def remove() -> None:
-        # a process that was forked from this one ends earlier
+        # a forked process ends earlier
         if os.getpid() == maker:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -312,7 +311,7 @@ def make_temporary_folder() -> Path:
 
 
 def remove_temporaries() -> None:
-    """Removes what this process is writing just now, as it ends at once; other threads stop."""
+    """Removes unfinished files of this process before it ends at once; other threads stop."""
     _ending.set()
     for _ in range(2):
         for path in list(_temporaries):
@@ -322,9 +321,9 @@ def remove_temporaries() -> None:
 
 
 def clear_folder(folder: Place, process: int | str = "") -> None:
-    """Removes what processes that were killed were writing below a folder; others' files stay.
+    """Removes unfinished files of killed processes below a folder; those of others stay.
 
-    `process`: the number of the one that was; without it only who holds the folder may ask.
+    `process`: the number of the killed one; without it only the holder of the folder may call this.
     """
     if isinstance(folder, Path):
         pattern = f".*.{process}.*.tmp" if process else ".*.tmp"
@@ -335,7 +334,7 @@ def clear_folder(folder: Place, process: int | str = "") -> None:
 
 @dataclass(frozen=True)
 class Record:
-    """A file's content. `protected`: whether a checksum confirms that it is what was written."""
+    """The content of a file. `protected`: whether a checksum confirms it."""
 
     content: dict[str, Any]
     protected: bool
@@ -353,13 +352,13 @@ def encode_record(content: Mapping[str, Any]) -> bytes:
 
 
 def checksum(content: Mapping[str, Any]) -> str:
-    """The SHA-256 of a record's content, its checksum aside; spaces do not count."""
+    """The SHA-256 of a record's content without its checksum; white space does not count."""
     rest = {key: value for key, value in content.items() if key != CHECKSUM}
     return hashlib.sha256(encode(rest)).hexdigest()
 
 
 def read_checked(path: Place) -> Record | None:
-    """The record in a file; None where it is no JSON object or not what was written.
+    """The record in a file; None if it is no JSON object or was changed after it was written.
 
     Raises `FileNotFoundError`.
     """
@@ -380,12 +379,12 @@ def read_checked(path: Place) -> Record | None:
 
 @lru_cache(maxsize=16)
 def _is_intact(content: bytes) -> bool:
-    """Whether the checksum in a file is that of the rest.
+    """Whether the checksum in a file matches the rest.
 
-    A report reads the same few records several times, and encoding one anew takes milliseconds.
+    A report reads the same few records several times, and each encoding takes milliseconds.
     """
     record = json.loads(content)
     try:
         return bool(record.get(CHECKSUM) == checksum(record))
     except UnicodeEncodeError:
-        return False  # half of a surrogate pair, which nothing of ours writes
+        return False  # half of a surrogate pair, which we never write

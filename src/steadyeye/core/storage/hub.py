@@ -1,6 +1,7 @@
-"""Whether the Hugging Face hub answers, asked once before its files are.
+"""Whether the Hugging Face hub answers, checked once before its files are requested.
 
-Its library asks for every file seven times, 23 s in all, before it says that there is no network.
+Its library tries seven times for every file, 23 s in all, before it reports that there is no
+network.
 """
 
 import importlib
@@ -10,17 +11,17 @@ from pathlib import Path
 from steadyeye.core.storage.retry import retry_request
 
 TIMEOUT = 3.0
-"""Seconds in which the hub has to answer."""
+"""Seconds in which the hub must answer."""
 TRIES = 2
 _ANSWERED: set[str] = set()
 REPOSITORY = re.compile(r"\w[\w.-]*(/[\w.-]+)?(@.+)?")
-"""What can be a name on the hub, its revision after the @; anything else is a path."""
+"""A possible name on the hub, with a revision after the @; anything else is a path."""
 
 
 def check_download(name: str) -> None:
-    """Raises `StorageError` where the model `name` has to be downloaded and the hub is away.
+    """Raises `StorageError` if the model `name` must be downloaded and the hub does not answer.
 
-    Nothing is asked where `name` is a path, or of a model in the hub's cache, and offline.
+    No request if `name` is a path or a model in the hub's cache, and none offline.
     """
     if not REPOSITORY.fullmatch(name):
         return
@@ -31,7 +32,7 @@ def check_download(name: str) -> None:
 
 
 def check_hub(endpoint: str, purpose: str = "") -> None:
-    """Raises `StorageError` where nothing answers at `endpoint`; asked until there is an answer."""
+    """Raises `StorageError` if `endpoint` does not answer; not repeated after an answer."""
     if endpoint in _ANSWERED:
         return
     session = importlib.import_module("huggingface_hub.utils").get_session()

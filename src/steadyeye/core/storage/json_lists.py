@@ -1,4 +1,4 @@
-"""Long lists of JSON, a piece at a time, so that few objects of Python live at once."""
+"""Decodes long JSON lists in pieces, so that few Python objects exist at once."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ import msgspec
 from steadyeye.core.seeds import BlockFingerprint
 
 PIECE = 20_000
-"""Entries of a list that are objects of Python at a time."""
+"""Entries of a list that are Python objects at a time."""
 
 BLOCK = 1 << 20
 """Bytes of a file that are read at a time."""
@@ -32,7 +32,7 @@ Entry = TypeVar("Entry")
 def decode_in_pieces(raw: Sequence[msgspec.Raw], kind: type[Entry]) -> Iterator[Sequence[Entry]]:
     """The entries of a list in their order, as structures of a kind.
 
-    Raises `msgspec.MsgspecError` where one of them is none.
+    Raises `msgspec.MsgspecError` for an entry of another kind.
     """
     decoder = msgspec.json.Decoder(list[kind])  # type: ignore[valid-type]
     for piece in split_pieces(raw):
@@ -45,14 +45,14 @@ def split_pieces(entries: Sequence[Entry]) -> Iterator[Sequence[Entry]]:
 
 
 def list_pieces(length: int) -> Iterator[slice]:
-    """The pieces of `PIECE` of so many entries."""
+    """The pieces of `PIECE` of `length` entries."""
     return (slice(start, start + PIECE) for start in range(0, length, PIECE))
 
 
 class ListFile:
-    """A file of this machine that holds one JSON list of objects, decoded as it is read.
+    """A local file with one JSON list of objects, decoded while it is read.
 
-    `fingerprint`: that of its bytes, once all of them were read; see `seeds.fingerprint`.
+    `fingerprint`: of its bytes, after all of them were read; see `seeds.fingerprint`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -64,19 +64,19 @@ class ListFile:
         """The entries in their order, as structures of a kind.
 
         Raises `msgspec.MsgspecError` or `ValueError` for a file that must be read as a whole: one
-        that is no list of such objects, has bytes that `text_files` takes out or refuses, an object
-        of several blocks, or a list of objects within an object.
+        that is no list of such objects, has bytes that `text_files` removes or refuses, an
+        object of several blocks, or a list of objects within an object.
         """
         decoder = msgspec.json.Decoder(list[kind])  # type: ignore[valid-type]
         for piece in self._split():
             _check_text(piece)
-            # JSON is read from the left: what is a list once it is closed ends between two entries
+            # parsed from the left: a list that is valid once closed ends between two entries
             entries = decoder.decode(piece)
             if entries:
                 yield entries
 
     def _split(self) -> Iterator[bytes]:
-        """The list cut between objects, each part closed with brackets of its own."""
+        """The list cut between objects, each part with its own brackets."""
         left, total = b"", 0
         with self._path.open("rb") as file:
             while block := file.read(BLOCK):
@@ -95,11 +95,11 @@ class ListFile:
 
 
 class ObjectFile:
-    """A file of this machine that holds a JSON object, a long list in it decoded as it is read.
+    """A local file with a JSON object, in which one long list is decoded while it is read.
 
-    `key`: that of the list of objects. `rest`: the file with `list_mark`, a text, in place of the
-    list, once all of it was read. Only where that text is the value of the key in `rest` it was the
-    list of the object itself that was decoded, and not one further within.
+    `key`: of the list of objects. `rest`: the file with `list_mark`, a text, in place of the list,
+    after all of it was read. If that text is not the value of the key in `rest`, the list was a
+    nested one, not that of the object itself.
     """
 
     def __init__(self, path: Path, key: str) -> None:
@@ -111,7 +111,7 @@ class ObjectFile:
     def decode(self, kind: type[Entry]) -> Iterator[Sequence[Entry]]:
         """The entries of the list in their order, as structures of a kind.
 
-        Raises `msgspec.MsgspecError` or `ValueError` where the file must be read as a whole: see
+        Raises `msgspec.MsgspecError` or `ValueError` if the file must be read as a whole: see
         `ListFile`.
         """
         decoder = msgspec.json.Decoder(list[kind])  # type: ignore[valid-type]
@@ -127,7 +127,7 @@ class ObjectFile:
                 try:
                     entries = decoder.decode(piece)
                 except msgspec.MsgspecError:
-                    # the list ends in what was read, or more of an object is to be read
+                    # either the list ends in the block, or more of an object must be read
                     last = END.search(left)
                     if last is None and (not block or len(left) > LONGEST * BLOCK):
                         raise
@@ -142,19 +142,19 @@ class ObjectFile:
         _check_text(self.rest)
 
     def _find_list(self, file: BinaryIO) -> tuple[bytes, bytes]:
-        """What is before the list, and what was read of the list."""
+        """The bytes before the list, and the bytes of the list so far."""
         content, start = b"", 0
         while block := file.read(BLOCK):
             content += block
             begin = self._begin.search(content, start)
             if begin:
                 return content[: begin.end() - 1], content[begin.end() - 1 :]
-            start = max(len(content) - BLOCK, 0)  # the key may lie across two blocks
+            start = max(len(content) - BLOCK, 0)  # the key may span two blocks
         raise ValueError("no such list")
 
 
 def _check_text(piece: bytes) -> None:
-    """Raises `ValueError` for bytes that `text_files` refuses or takes out."""
-    piece.decode()  # what is not decoded is text all the same
+    """Raises `ValueError` for bytes that `text_files` refuses or removes."""
+    piece.decode()  # parts that are not decoded must be text, too
     if b"\0" in piece or MARK in piece:
         raise ValueError("a zero byte or a mark within the text")

@@ -1,7 +1,8 @@
 """Objects by URL with the part of `pathlib.Path` that the rest of the package uses.
 
-Hand-written over fsspec, as `universal-pathlib` (0.3) neither retries nor creates in one request,
-looks an object up before it reads it, and lists without sizes: only the parts of names would go.
+Hand-written over fsspec, because `universal-pathlib` (0.3) neither retries nor creates in one
+request, looks an object up before it reads it, and lists without sizes: it would replace only the
+parts of names.
 """
 
 import importlib
@@ -18,14 +19,14 @@ from steadyeye.core.plugins import not_installed
 from steadyeye.core.storage.hub import check_hub
 from steadyeye.core.storage.retry import StorageError, no_bucket, retry_request
 
-BUFFER = 1 << 20  # bytes a request when a file is read piece by piece
+BUFFER = 1 << 20  # bytes per request when a file is read in pieces
 Result = TypeVar("Result")
 
 PACKAGES = {"s3": "s3fs", "gs": "gcsfs", "hf": "huggingface_hub"}
-"""Scheme → the package that speaks it."""
+"""Scheme → the package for it."""
 
 OPTIONS: dict[str, dict[str, Any]] = {
-    # one layer of retries: ours; and an object read in one request, not looked up before
+    # only our layer of retries; and an object is read in one request, without a lookup
     "s3": {"config_kwargs": {"retries": {"total_max_attempts": 1}}, "max_concurrency": 1},
 }
 
@@ -33,7 +34,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 def filesystem(url: str) -> Any:
     """The fsspec file system of a URL; credentials and endpoint come from the environment.
 
-    Raises `UsageError` for a scheme that is not known and for a package that is not installed.
+    Raises `UsageError` for an unknown scheme and for a missing package.
     """
     scheme = url.partition("://")[0]
     if scheme not in PACKAGES:
@@ -63,10 +64,10 @@ class Stat(NamedTuple):
 
 @dataclass(frozen=True)
 class Remote:
-    """An object of a store, or what begins with its name as a folder does.
+    """An object of a store, or a folder: the prefix of objects' names.
 
-    `url`: without a final slash. `size`: bytes, where a listing told them; no request is then
-    needed to know that the object is there.
+    `url`: without a final slash. `size`: bytes, if known from a listing; no request is then needed
+    to know that the object exists.
     """
 
     url: str
@@ -79,7 +80,7 @@ class Remote:
         return Remote(f"{self.url}/{str(name).strip('/')}") if str(name) != "." else self
 
     def __lt__(self, other: "Remote") -> bool:
-        # by parts, as paths are: the same order wherever the files lie
+        # by parts, as paths: the same order for local and remote files
         return self.url.split("/") < other.url.split("/")
 
     @property
@@ -108,15 +109,15 @@ class Remote:
 
     @property
     def parent(self) -> "Remote":
-        """The folder that it lies in."""
+        """Its folder."""
         return Remote(self.url.rpartition("/")[0]) if len(self.parts) > 1 else self
 
     def with_name(self, name: str) -> "Remote":
-        """Its sibling of that name."""
+        """The sibling with that name."""
         return self.parent / name
 
     def with_suffix(self, suffix: str) -> "Remote":
-        """Its sibling with another suffix."""
+        """The sibling with another suffix."""
         return self.with_name(f"{self.stem}{suffix}")
 
     def relative_to(self, root: "Remote") -> PurePosixPath:
@@ -128,7 +129,7 @@ class Remote:
         return self.url
 
     def resolve(self) -> "Remote":
-        """Itself: a URL is whole."""
+        """Itself: a URL is absolute."""
         return self
 
     def expanduser(self) -> "Remote":
@@ -136,11 +137,11 @@ class Remote:
         return self
 
     def exists(self) -> bool:
-        """Whether there is such an object, or any below it."""
+        """Whether the object exists, or any below it."""
         return self.size is not None or self._kind() != ""
 
     def is_file(self) -> bool:
-        """Whether there is such an object."""
+        """Whether the object exists."""
         return self.size is not None or self._kind() == "file"
 
     def is_dir(self) -> bool:
@@ -154,7 +155,7 @@ class Remote:
         return Stat(int(self._ask("look up", lambda store: store.info(self.url))["size"]))
 
     def version(self) -> str:
-        """A text that changes when the object does: its ETag or the store's time of its change."""
+        """A text that changes when the object does: its ETag or its time of change."""
         return _version(self._ask("look up", lambda store: store.info(self.url)))
 
     def versions(self) -> dict[str, str]:
@@ -164,7 +165,7 @@ class Remote:
     def below(self) -> Iterator["Remote"]:
         """Every object below it, with its size, in one listing."""
         for url, info in self._list_objects():
-            # an empty object with a slash at its end stands for the folder itself
+            # an empty object with a final slash represents the folder itself
             if not url.endswith("/"):
                 yield Remote(url, int(info["size"]))
 
@@ -185,15 +186,15 @@ class Remote:
         yield from names.values()
 
     def read_bytes(self) -> bytes:
-        """All of it. Raises `FileNotFoundError` where it is not there."""
+        """All bytes. Raises `FileNotFoundError` if it is missing."""
         return bytes(self._ask("read", lambda store: store.cat_file(self.url)))
 
     def read_text(self, encoding: str = "utf-8") -> str:
-        """All of it as text."""
+        """The whole content as text."""
         return self.read_bytes().decode(encoding)
 
     def read_range(self, start: int, end: int) -> bytes:
-        """Its bytes from `start` to before `end`."""
+        """The bytes from `start` to before `end`."""
         if end <= start:
             return b""
         content = self._ask("read", lambda store: store.cat_file(self.url, start=start, end=end))
@@ -202,7 +203,7 @@ class Remote:
     def open(
         self, mode: str = "r", *, encoding: str | None = None, newline: str | None = None
     ) -> Any:
-        """A file to read from, a piece at a time: memory stays at 1 MiB."""
+        """A file to read from in pieces, with 1 MiB of memory."""
         if mode not in {"r", "rb"}:
             raise StorageError(f"'{self}' can be read or written whole, not opened as '{mode}'")
         file = io.BufferedReader(_Pieces(self), BUFFER)
@@ -211,19 +212,19 @@ class Remote:
         )
 
     def write_bytes(self, content: bytes) -> None:
-        """Puts the whole object; it is there whole or not at all."""
+        """Puts the whole object; it exists completely or not at all."""
         self._writable()
         self._in_bucket("write", lambda store: store.pipe_file(self.url, content))
 
     def create(self, content: bytes) -> bool:
-        """Puts the object unless there is one; returns whether it was put."""
+        """Puts the object unless it exists; returns whether it was put."""
         self._writable()
         try:
             self._in_bucket(
                 "write", lambda store: store.pipe_file(self.url, content, mode="create")
             )
         except FileExistsError:
-            # also where our own first try had arrived and only its answer was lost
+            # true also if our own first try succeeded and only its answer was lost
             return self.read_bytes() == content
         return True
 
@@ -237,7 +238,7 @@ class Remote:
                 raise
 
     def mkdir(self, parents: bool = False, exist_ok: bool = False) -> None:
-        """Nothing: folders of a store are the names of their objects."""
+        """Nothing: folders of a store are prefixes of its objects' names."""
 
     def _kind(self) -> str:
         try:
@@ -256,7 +257,7 @@ class Remote:
         return retry_request(lambda: action(store), f"{verb} '{self.url}'")
 
     def _in_bucket(self, verb: str, action: Callable[[Any], Result]) -> Result:
-        """As `_ask`, of what is missing only where the bucket is."""
+        """As `_ask`, but only a missing bucket counts as missing."""
         try:
             return self._ask(verb, action)
         except FileNotFoundError as error:
@@ -266,7 +267,7 @@ class Remote:
 
 
 class _Pieces(io.RawIOBase):
-    """An object read by ranges, each of them tried again where it fails."""
+    """An object read by ranges, with retries for each."""
 
     def __init__(self, remote: Remote) -> None:
         self.remote, self.length, self.at = remote, remote.stat().st_size, 0
@@ -293,6 +294,6 @@ class _Pieces(io.RawIOBase):
 
 
 def _version(info: Any) -> str:
-    """The size of an object and its ETag or time of change, of the store's entry."""
+    """The size of an object and its ETag or time of change, from the store's entry."""
     marks = (info.get(key) for key in ("ETag", "etag", "LastModified", "mtime", "blob_id"))
     return f"{info['size']} {next((str(mark) for mark in marks if mark), '')}"

@@ -1,7 +1,7 @@
-"""Requests to a store: tried again where that can help, else a one-line error.
+"""Requests to a store: retried if that can help, otherwise a one-line error.
 
-Hand-written, as s3fs and gcsfs each retry another choice of faults with pauses of their own, and
-neither gives a message for users; `tenacity` would replace the loop, a sixth of this file.
+Hand-written, because s3fs and gcsfs each retry another choice of faults with their own pauses, and
+neither has a message for users; `tenacity` would replace only the loop, a sixth of this file.
 """
 
 import errno
@@ -21,7 +21,7 @@ TRANSIENT_ERRNO = frozenset(
     for name in ("EAGAIN", "EBUSY", "EPIPE", "EREMOTEIO", "ETIMEDOUT", "ENETUNREACH")
     if hasattr(errno, name)
 )
-# by name, as the packages are optional: botocore's and aiohttp's broken connections
+# by name, because the packages are optional: broken connections of botocore and aiohttp
 TRANSIENT_NAMES = frozenset(
     {
         *("HTTPClientError", "ConnectionError", "IncompleteRead", "FSTimeoutError"),
@@ -34,11 +34,11 @@ Result = TypeVar("Result")
 
 
 class StorageError(UsageError):
-    """A store that does not answer, refuses, or is gone: no fault of any one sample."""
+    """A store that does not answer, refuses, or is gone: not a fault of a single sample."""
 
 
 def retry_request(action: Callable[[], Result], doing: str, tries: int = TRIES) -> Result:
-    """The result of `action`, tried `tries` times with growing pauses where a fault may pass.
+    """The result of `action`, tried `tries` times with growing pauses after transient faults.
 
     `doing`: such as "read 's3://bucket/key'", for the error. Raises `FileNotFoundError` and
     `FileExistsError` as they are, and `StorageError` for a store that refuses (at once) or that
@@ -59,9 +59,9 @@ def retry_request(action: Callable[[], Result], doing: str, tries: int = TRIES) 
 
 
 def draw_pause(turn: int) -> float:
-    """Seconds to wait after try `turn` (from 0): doubling up to 8, drawn from its upper half.
+    """Seconds to wait after try `turn` (from 0): doubling up to 8, random in its upper half.
 
-    The jitter keeps many workers from coming back at once; no result depends on it.
+    The jitter keeps many workers from retrying at once; no result depends on it.
     """
     longest = min(FIRST * 2**turn, LONGEST)
     return random.uniform(longest / 2, longest)  # noqa: S311
@@ -90,7 +90,7 @@ def describe_error(error: BaseException) -> str:
 
 
 def no_bucket(doing: str) -> StorageError:
-    """The error for a bucket that is not there."""
+    """The error for a missing bucket."""
     return StorageError(f"cannot {doing}: the bucket does not exist; {AGAIN} when it is there")
 
 
@@ -110,10 +110,10 @@ def _translate_error(doing: str, error: Exception) -> Exception:
 
 
 def _is_refused(error: Exception) -> bool:
-    """Whether the store knows us not, or does not let us."""
+    """Whether the store refuses our credentials or our access."""
     if isinstance(error, PermissionError) or type(error).__name__ == "NoCredentialsError":
         return True
-    # gcsfs says 403 in words only
+    # gcsfs reports 403 in words only
     return _status(error) in {401, 403} or str(error).startswith("Forbidden")
 
 
@@ -133,7 +133,7 @@ def _code(error: BaseException) -> str:
 def _status(error: BaseException) -> int | None:
     code = _response(error).get("ResponseMetadata", {}).get("HTTPStatusCode")
     if code is None:
-        # gcsfs says `code`, requests and httpx a response with a status
+        # gcsfs has `code`, requests and httpx a response with a status
         response = getattr(error, "response", None)
         code = getattr(error, "code", None) or getattr(response, "status_code", None)
     try:

@@ -1,15 +1,15 @@
 """One writer at a time: a lock on a disk, a lease on a store and on a disk without locks.
 
-A lease is an object `lease/000007.json`, made only if there is none of that number. Its holder
-renews it every 5 seconds by counting up a number in it. Who wants to write looks at the latest
-lease: where it was given back, or does not count up for four times as long *by the waiter's own
-monotonic clock*, the next number is taken; of several waiters one gets it. No two machines' clocks
-are ever compared. A holder that was only asleep sees the higher number at its next renewal and
-stops; what it wrote meanwhile is the same bytes, as shards are. A lease that cannot be read, or is
-no one's, counts as one that is not renewed.
+A lease is an object `lease/000007.json`, created only if that number does not exist. Its holder
+renews it every 5 seconds by incrementing a number in it. A new writer reads the latest lease: if it
+was released, or was not incremented for four times as long *by the waiter's own monotonic clock*,
+the next number is free; of several waiters one gets it. Clocks of two machines are never compared.
+A holder that was suspended sees the higher number at its next renewal and stops; its last writes
+are the same bytes, because shards are deterministic. A lease that cannot be read, or without a
+holder, counts as not renewed.
 
-The lock is `filelock`'s. The lease is hand-written, as that package locks disks only, and an object
-made if absent and never renewed would outlive a writer that was killed.
+The lock is `filelock`'s. The lease is hand-written, because that package locks disks only, and an
+object that is created if absent and never renewed would outlive a killed writer.
 """
 
 import errno
@@ -42,14 +42,14 @@ except ModuleNotFoundError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 BEAT = 5.0
-"""Seconds between renewals; also how long a command may wait to be told that another one runs."""
+"""Seconds between renewals; also the longest wait of a command until it reports another one."""
 PATIENCE = 4
 """Renewals that a holder may miss."""
 
 LONGEST = 60.0
-"""Seconds between renewals that are believed."""
+"""The longest plausible time between renewals, in seconds."""
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
-"""What a file system answers that knows no locks."""
+"""The errors of file systems without locks."""
 LEASE = re.compile(r"[0-9]{1,18}\.json")
 FACTS: Mapping[str, type | tuple[type, ...]] = {
     "host": str,
@@ -58,21 +58,21 @@ FACTS: Mapping[str, type | tuple[type, ...]] = {
     "started": str,
     "beat": (int, float),
 }
-"""What a lease says of its holder; it may say less."""
+"""The facts in a lease about its holder; some may be missing."""
 
 _own_nonces: set[str] = set()
-"""The leases of this process: one that it could not give back is no other writer."""
+"""The leases of this process: one that it could not release is no other writer."""
 
 Check = Callable[[], None]
-"""Raises `UsageError` once another writer has taken over."""
+"""Raises `UsageError` after another writer has taken over."""
 
 
 @contextmanager
 def hold_run(out: Place, beat: float = BEAT) -> Iterator[Check | None]:
-    """Holds a run's folder for this process; raises `UsageError` where another one holds it.
+    """Holds a run's folder for this process; raises `UsageError` if another process holds it.
 
-    `beat`: seconds between the renewals of a lease. What is yielded is to be called as work goes
-    on; None for a lock, which is not lost.
+    `beat`: seconds between the renewals of a lease. The yielded function is to be called during the
+    work; None for a lock, which cannot be lost.
     """
     if isinstance(out, Path) and _has_locks(out):
         with _lock_folder(out):
@@ -101,7 +101,7 @@ def hold_run(out: Place, beat: float = BEAT) -> Iterator[Check | None]:
 
 
 def _has_locks(out: Path) -> bool:
-    """Whether files of a folder, which is made, can be locked: not so on some networks."""
+    """Whether files in a folder, which is created, can be locked: on some networks not."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         if fcntl is None:
@@ -136,7 +136,7 @@ def _lock_folder(out: Path) -> Iterator[None]:
 
 
 def _take_lease(out: Place, beat: float) -> tuple[Place, str]:
-    """The lease of this process, waited for if need be, and its nonce."""
+    """The lease of this process, after a wait if necessary, and its nonce."""
     owner = {**_describe_self(), "nonce": secrets.token_hex(8), "beat": beat}
     while True:
         number, latest = _find_latest(out)
@@ -151,7 +151,7 @@ def _take_lease(out: Place, beat: float) -> tuple[Place, str]:
 
 
 def _wait(out: Place, lease: Place) -> None:
-    """Returns once the lease is free; raises where its holder lives."""
+    """Returns once the lease is free; raises if its holder is alive."""
     first = _read(lease)
     if first.get("released") or _died_here(first):
         return
@@ -159,7 +159,7 @@ def _wait(out: Place, lease: Place) -> None:
     if _lives_here(first):
         raise _busy_error(out, where)
     beat = float(first.get("beat", BEAT))
-    # of a foreign one it may be anything
+    # that of another holder may be any value
     patience = PATIENCE * (beat if 0 <= beat <= LONGEST else BEAT)
     started = time.monotonic()
     while time.monotonic() - started < patience:
@@ -181,7 +181,7 @@ def _renew(lease: Place, beat: float, lost: Event, over: Event) -> None:
                 return
             write_lightly(lease, _content(owner, count))
         except (UsageError, OSError):
-            # the work itself is told of a store that is gone; until then the next beat may pass
+            # the work itself reports a store that is gone; a single beat may fail
             continue
 
 
@@ -195,7 +195,7 @@ def _give_back(lease: Place) -> None:
 
 
 def _create(lease: Place, content: bytes) -> bool:
-    """Whether a lease was made; one of that number may be there."""
+    """Whether a lease was created; that number may exist."""
     if not isinstance(lease, Path):
         return lease.create(content)
     try:
@@ -228,7 +228,7 @@ def _content(owner: dict[str, Any], count: int) -> bytes:
 
 
 def _read(lease: Place) -> dict[str, Any]:
-    """What a lease says; of one that nothing of ours wrote its bytes alone."""
+    """The content of a lease; for one that we did not write only its bytes."""
     try:
         written = lease.read_bytes()
     except FileNotFoundError:
@@ -245,7 +245,7 @@ def _read(lease: Place) -> dict[str, Any]:
 
 
 def _describe_self() -> dict[str, Any]:
-    """The facts by which another process on the same machine can tell whether this one lives."""
+    """The facts by which another process on the same machine can tell whether this one is alive."""
     return {"host": socket.gethostname(), "machine": identify_machine(), **_process(os.getpid())}
 
 
@@ -259,12 +259,12 @@ def identify_machine() -> str:
 
 
 def _process(pid: int) -> dict[str, Any]:
-    """The process with when it started, as numbers of processes come again."""
+    """The process with its start time, because process numbers are reused."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     except OSError:
         return {"pid": pid, "started": ""}
-    # a process that was killed and not yet waited for does nothing more
+    # a killed process that nobody has waited for does not run any more
     return {"pid": pid, "started": "" if fields[0] == "Z" else fields[19]}
 
 

@@ -1,4 +1,4 @@
-"""`SHA256SUMS` of a folder that we wrote: what each file held, as `sha256sum --check` reads it."""
+"""`SHA256SUMS` of a folder that we wrote, as `sha256sum --check` reads it."""
 
 import hashlib
 import re
@@ -15,9 +15,9 @@ NOTHING: Mapping[str, bytes] = MappingProxyType({})
 
 
 def write_sums(folder: Path, files: Iterable[Path], coming: Mapping[str, bytes] = NOTHING) -> None:
-    """Writes the sums of `files`, which lie in `folder`, beside those already listed.
+    """Writes the sums of `files`, which are in `folder`, beside those already listed.
 
-    `coming`: the content of files that are yet to be written, by name.
+    `coming`: the content of files that are not written yet, by name.
     """
     sums = read_sums(folder)
     sums |= {path.relative_to(folder).as_posix(): sha256(path) for path in files}
@@ -31,13 +31,13 @@ def _write(folder: Path, sums: Mapping[str, str]) -> None:
 
 
 def merge_sums(folder: Path, other: Path) -> None:
-    """Adds to the sums of a folder, where it has any, those of another that it lacks."""
+    """Adds missing sums of another folder to those of a folder, if it has any."""
     if (folder / NAME).is_file():
         _write(folder, {**read_sums(other), **read_sums(folder)})
 
 
 def read_sums(folder: Path) -> dict[str, str]:
-    """Name → SHA-256 of the files of a folder; empty where none are listed."""
+    """Name → SHA-256 of the files of a folder; empty if none are listed."""
     path = folder / NAME
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     lines = (LINE.fullmatch(line) for line in text.split("\n"))
@@ -45,10 +45,10 @@ def read_sums(folder: Path) -> dict[str, str]:
 
 
 def check_sums(folder: Path, needs: Sequence[str] = ()) -> None:
-    """Reads every file of a folder that is there and has a sum, or those of `needs` alone.
+    """Reads every existing file of a folder that has a sum, or only those of `needs`.
 
-    Raises `UsageError` with how many are not what was written, and the first; and for one of
-    `needs` that has no sum in a folder that has sums.
+    Raises `UsageError` with the number of changed files and the first one; also for one of `needs`
+    without a sum in a folder that has sums.
     """
     if not (folder / NAME).is_file():
         return

@@ -8,9 +8,9 @@ PAUSE = 0.01
 
 
 def set_wal_mode(db: sqlite3.Connection, wait: float = WAIT) -> None:
-    """Brings a connection's file to WAL mode, in which readers and a writer do not wait.
+    """Sets a connection's file to WAL mode, in which readers and a writer do not wait.
 
-    Raises `sqlite3.OperationalError` where others hold the file for longer than `wait` seconds.
+    Raises `sqlite3.OperationalError` if others hold the file for longer than `wait` seconds.
     """
     end = time.monotonic() + wait
     while True:
@@ -18,7 +18,7 @@ def set_wal_mode(db: sqlite3.Connection, wait: float = WAIT) -> None:
             db.execute("pragma journal_mode = wal")
             return
         except sqlite3.OperationalError as error:
-            # of two that make the file at once SQLite tells one so without any waiting
+            # if two processes create the file at once, SQLite refuses one without waiting
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
                 raise
             time.sleep(PAUSE)

@@ -1,6 +1,6 @@
-"""Tar files by their headers: where each file in them begins and how long it is.
+"""Tar files by their headers: the start and the length of each file in them.
 
-`tarfile` reads the headers; what is ours is that all files need one pass, and no more memory.
+`tarfile` reads the headers; our addition is one pass over all files with constant memory.
 """
 
 import hashlib
@@ -16,19 +16,19 @@ from steadyeye.core.storage.files import Place, cache_home, place, write_lightly
 from steadyeye.core.storage.remote_path import Remote
 
 VARIABLE = "STEADYEYE_INDEX"
-END = 512  # bytes of zeros that close a tar, at least
+END = 512  # the least number of zero bytes that end a tar
 BESIDE = frozenset({"cls", "json"})
 CHECK = 16
-"""Bytes of the checksum that an index begins with."""
+"""Bytes of the checksum at the start of an index."""
 LONGEST = 1 << 24
 """Bytes of the longest `.cls` or `.json`: they are read whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class TarEntry:
-    """A file in a tar: its name there, where its bytes begin, and how many they are.
+    """A file in a tar: its name, the start of its bytes, and their number.
 
-    `text`: what it says, of `.cls` and `.json`, which are read with the headers.
+    `text`: the content of `.cls` and `.json`, which are read with the headers.
     """
 
     name: str
@@ -38,7 +38,7 @@ class TarEntry:
 
 
 def list_entries(tar: Place) -> Iterator[TarEntry]:
-    """The files of a tar in their order, its headers read once from the first to the last.
+    """The files of a tar in their order, from one pass over its headers.
 
     Raises `UsageError` for a file that is missing, compressed, no tar, or cut short, and for links.
     """
@@ -47,7 +47,7 @@ def list_entries(tar: Place) -> Iterator[TarEntry]:
         try:
             with tarfile.open(fileobj=cast("IO[bytes]", _Headers(file)), mode="r:") as archive:
                 while (member := archive.next()) is not None:
-                    # tarfile would hold the header of every file until the end
+                    # tarfile would keep the header of every file until the end
                     archive.members.clear()  # type: ignore[attr-defined]
                     if not member.isdir():
                         count += 1
@@ -61,7 +61,7 @@ def list_entries(tar: Place) -> Iterator[TarEntry]:
             raise UsageError(
                 f"the tar '{tar}' is cut short or no tar ({reason}); {hint}"
             ) from error
-        # tarfile takes the end of the data for the end of the tar: its closing zeros must be there
+        # tarfile accepts the end of the data as the end of the tar: its closing zeros must exist
         file.seek(end)
         closing = file.read(END)
     if len(closing) < END or any(closing):
@@ -83,7 +83,7 @@ def read_entry(tar: Place, start: int, size: int) -> bytes:
 def read_version(tar: Place) -> str:
     """A text that changes when a tar does: size and time of change, of an object its ETag.
 
-    Raises `UsageError` where there is none.
+    Raises `UsageError` if it is missing.
     """
     try:
         if isinstance(tar, Remote):
@@ -97,7 +97,7 @@ def read_version(tar: Place) -> str:
 
 
 def read_index(tar: Place) -> bytes | None:
-    """The index that was written for a tar; None where none was, or it is damaged."""
+    """The index of a tar; None if there is none, or it is damaged."""
     path = _cache_path(tar)
     try:
         content = path.read_bytes()
@@ -108,17 +108,17 @@ def read_index(tar: Place) -> bytes | None:
 
 
 def write_index(tar: Place, content: bytes) -> None:
-    """Writes the index of a tar to a cache, under its address, in the place of one before.
+    """Writes the index of a tar to a cache, under its address, and replaces an earlier one.
 
-    The folder is `$STEADYEYE_INDEX`, which may be of a store, so that the nodes of a cluster share
-    it; else `$XDG_CACHE_HOME/steadyeye/tar`, else that in `~/.cache`.
+    The folder is `$STEADYEYE_INDEX`, which may be on a store that the nodes of a cluster share;
+    otherwise `$XDG_CACHE_HOME/steadyeye/tar` or `~/.cache/steadyeye/tar`.
     """
     path = _cache_path(tar)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_lightly(path, _digest(content) + content)
     except (OSError, UsageError):
-        # a cache that cannot be written costs time at the next start, nothing else
+        # without a writable cache the next start is slower, nothing else
         return
 
 
@@ -133,9 +133,9 @@ def _cache_path(tar: Place) -> Place:
 
 
 class _Headers:
-    """A tar as `tarfile` reads it, which believes every size; what is too long for a header is not.
+    """A tar for `tarfile`, which accepts any size; sizes too large for a header are refused.
 
-    Its data are skipped: what is read of them is read in pieces.
+    The data are skipped.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -143,7 +143,7 @@ class _Headers:
         self.seek, self.tell = file.seek, file.tell
 
     def read(self, size: int = -1) -> bytes:
-        """As that of a file. Raises `tarfile.ReadError` for a length that no header has."""
+        """Reads as a file does. Raises `tarfile.ReadError` for a length that no header has."""
         if not 0 <= size <= LONGEST:
             raise tarfile.ReadError(f"a header says that it has {size} bytes")
         return self._file.read(size)

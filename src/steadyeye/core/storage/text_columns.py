@@ -1,4 +1,4 @@
-"""Columns of many texts in one piece of memory: a str of Python takes 50 bytes and its letters."""
+"""Columns of many texts in one block of memory: a Python str takes 50 bytes and its letters."""
 
 from abc import abstractmethod
 from collections import Counter
@@ -15,7 +15,7 @@ Item = TypeVar("Item")
 
 
 class Column(Sequence[Item]):
-    """Values each of which `make` makes when it is asked for; a slice is a list of them."""
+    """Values that `make` makes on request; a slice is a list of them."""
 
     @abstractmethod
     def make(self, row: int) -> Item:
@@ -32,7 +32,7 @@ class Column(Sequence[Item]):
 
 @dataclass(frozen=True, eq=False)
 class Texts(Column[str]):
-    """A column of texts, each made a str when it is asked for."""
+    """A column of texts, each made a str on request."""
 
     column: pa.StringArray
 
@@ -49,7 +49,7 @@ class Texts(Column[str]):
 
 
 def encode_texts(texts: Iterable[str]) -> Texts:
-    """A column of texts, which are not all there at a time."""
+    """A column of texts, which need not all be in memory."""
     if isinstance(texts, Texts):
         return texts
     rest, pieces = iter(texts), [pa.array([], pa.string())]
@@ -59,9 +59,9 @@ def encode_texts(texts: Iterable[str]) -> Texts:
 
 
 def find_repeated_texts(texts: Sequence[str]) -> list[str]:
-    """The texts that occur more than once, in the order they come first.
+    """The texts that occur more than once, in the order of their first occurrence.
 
-    Held are 8 bytes a text, not the texts: those are gone through again where two hashes are equal.
+    It holds 8 bytes per text, not the texts: these are read again if two hashes are equal.
     """
     marks = np.fromiter(map(hash, texts), dtype=np.int64, count=len(texts))
     marks.sort()

@@ -1,6 +1,6 @@
-"""Text, tables, settings and XML as people, spreadsheets and tools write them.
+"""Reads text, tables, settings and XML written by people, spreadsheets and tools.
 
-Whatever cannot be read is one line that names the file, the place in it, and what to do.
+Every error is one line with the file, the place in it, and what to do.
 """
 
 import configparser
@@ -24,28 +24,28 @@ from steadyeye.core.storage.files import Place
 
 BYTE_ORDER_MARK = "\ufeff"
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-"""How texts of spreadsheets and editors begin that are UTF-16."""
+"""The first bytes of UTF-16 texts of spreadsheets and editors."""
 
 SEPARATORS = (",", ";", "\t")
 SEPARATOR_LINE = re.compile(r'\s*"?sep=([^"\r\n])"?[,;\t ]*(?=\r|\n|$)', re.IGNORECASE)
-"""The first line by which Excel is told the separator."""
-"""What parts the cells: spreadsheets take a semicolon where a comma parts decimals."""
+"""The first line by which Excel reads the separator."""
+"""The separators of cells: spreadsheets use a semicolon where a comma is the decimal mark."""
 
 MOST_COLUMNS = 20_000
-"""More than a spreadsheet has; each is compared with those that are read."""
+"""More than a spreadsheet has; each is compared with the known ones."""
 
 LONGEST_NAME = 100
-"""Letters of a column that may be one of ours, misspelt."""
+"""The longest name of a column that may be a misspelt known one."""
 
 LARGEST_WHOLE = 2**53
-"""Whole numbers up to here are exact as float64, and fit into every column of ours."""
+"""Whole numbers up to here are exact as float64, and fit into every column."""
 
 
 def read_text(path: Place, title: str = "file") -> str:
     """The text of a UTF-8 file, or of a UTF-16 file with its mark; marks at the start are left out.
 
-    `title`: names it in errors, "class list". Raises `UsageError` for a file that is not there or
-    no text, with the line.
+    `title`: names it in errors, "class list". Raises `UsageError` for a missing file, and for one
+    that is no text, with the line.
     """
     return decode_text(_read_bytes(path, title), f"the {title} '{path}'")
 
@@ -80,7 +80,7 @@ def decode_text(content: bytes, title: str) -> str:
         ) from None
     if "\0" in text:
         raise UsageError(f"cannot read {title}: it is no text (it has a zero byte)")
-    # files that were joined have marks inside as well, which nobody sees
+    # concatenated files have marks inside as well, which are invisible
     return text.replace(BYTE_ORDER_MARK, "")
 
 
@@ -92,7 +92,7 @@ def _looks_like_utf_16(content: bytes) -> bool:
 
 
 class Row(NamedTuple):
-    """A row of a table: its cells by column, without blanks around them, and where it stands."""
+    """A row of a table: its cells by column, without blanks around them, and its place."""
 
     path: Place
     line: int
@@ -100,11 +100,11 @@ class Row(NamedTuple):
 
     @property
     def place(self) -> str:
-        """Where it stands, for errors: "'boxes.csv' line 12"."""
+        """Its place for errors: "'boxes.csv' line 12"."""
         return f"'{self.path}' line {self.line}"
 
     def get(self, column: str, default: str = "") -> str:
-        """The text of a cell; `default` where there is no such column."""
+        """The text of a cell; `default` without such a column."""
         return self.cells.get(column, default)
 
     def number(self, column: str) -> float:
@@ -119,13 +119,12 @@ class Row(NamedTuple):
 def read_table(
     path: Place, title: str, needed: Sequence[str] = (), optional: Sequence[str] = ()
 ) -> list[Row]:
-    """The rows of a CSV file: cells parted by commas, semicolons or tabs, as in its first line.
+    """The rows of a CSV file, whose separator is that of its first line: comma, semicolon or tab.
 
     Rows have the columns that are read; short ones are filled, empty ones left out. `needed`: the
-    columns it may not lack; `optional`: the others that are read. Their case does not count, nor
-    whether blanks, hyphens or underscores part their words. Raises `UsageError` for a file that is
-    none, a column that is missing, there twice or nearly one that is read, and a row with more
-    cells than the first line.
+    required columns; `optional`: the others that are read. Names are compared without case, blanks,
+    hyphens and underscores. Raises `UsageError` for a file that is no table, a column that is
+    missing, repeated or misspelt, and a row with more cells than the first line.
     """
     rows = read_rows(path, title)
     _, written = next(rows, (1, []))
@@ -149,14 +148,14 @@ def read_table(
                 f"the {title} '{path}' line {line} has more cells than the header; "
                 "quote names that hold commas"
             )
-        # what nobody reads is not kept, however wide the table is
+        # columns that are not read are not kept, however wide the table is
         known = {name: cells[i] if i < len(cells) else "" for i, name in read}
         table.append(Row(path, line, known))
     return table
 
 
 def _name_columns(header: Sequence[str], known: Sequence[str], title: str) -> list[str]:
-    """The columns as they are known. Raises `UsageError` for one that is nearly another."""
+    """The known names of the columns. Raises `UsageError` for a misspelt one."""
     if len(header) > MOST_COLUMNS:
         raise UsageError(
             f"{title} has {len(header):,} columns, over {MOST_COLUMNS:,}; take out those that it "
@@ -181,15 +180,15 @@ def _plain(name: str) -> str:
 
 
 def read_rows(path: Place, title: str) -> Iterator[tuple[int, list[str]]]:
-    """Line number and cells of each row of a CSV file that is not empty, without blanks around.
+    """Line number and cells of each row of a non-empty CSV file, without blanks around.
 
-    A first line `sep=;`, which Excel reads, names the separator. Apostrophes of `protect_cells` are
-    taken away. Raises `UsageError` as `read_text`, and for quotes that do not close.
+    A first line `sep=;`, as of Excel, names the separator. Apostrophes of `protect_cells` are
+    removed. Raises `UsageError` as `read_text`, and for quotes that are not closed.
     """
     text = read_text(path, title)
     first = SEPARATOR_LINE.match(text)
     separator = first[1] if first else find_separator(text)
-    # an empty line in its place: lines keep their numbers
+    # replaced by an empty line, so that lines keep their numbers
     text = text[first.end() :] if first else text
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
@@ -212,11 +211,10 @@ def encode_csv(rows: Iterable[Iterable[object]]) -> str:
 
 
 def protect_cells(row: Iterable[object]) -> list[object]:
-    """The cells of a row for a CSV file, so that a spreadsheet takes no text for a formula.
+    """The cells of a row for a CSV file, so that a spreadsheet reads no text as a formula.
 
     A text that begins like one, with `=`, `+`, `-`, `@` (in full width too), a tab or a line end,
-    gets an apostrophe in front, which `read_rows` takes away again. Numbers stay, also those that
-    are texts.
+    gets an apostrophe in front, which `read_rows` removes. Numbers stay, also as texts.
     """
     return [
         f"'{cell}"
@@ -227,7 +225,7 @@ def protect_cells(row: Iterable[object]) -> list[object]:
 
 
 def _restore(cell: str) -> str:
-    """A cell as it was before `protect_cells`."""
+    """A cell before `protect_cells`."""
     return cell[1:] if cell.startswith("'") and _is_formula(cell[1:]) else cell
 
 
@@ -235,7 +233,7 @@ def _is_formula(text: str) -> bool:
     return bool(_FORMULA.match(text)) and not _is_number(text)
 
 
-# apostrophes before it count too, so that what is read back is what was written
+# apostrophes before it count, too, so that reading restores the original
 _FORMULA = re.compile(
     r"'*[=+\-@\t\r\n\N{FULLWIDTH EQUALS SIGN}\N{FULLWIDTH PLUS SIGN}"
     r"\N{FULLWIDTH HYPHEN-MINUS}\N{FULLWIDTH COMMERCIAL AT}]"
@@ -243,15 +241,15 @@ _FORMULA = re.compile(
 
 
 def find_separator(text: str) -> str:
-    """What parts the cells of a table: the one that its first line has most of; a comma at par."""
+    """The separator of a table: the most frequent one in its first line; a comma at a tie."""
     first = text.lstrip().partition("\n")[0]
-    # cells in quotes may hold the others
+    # cells in quotes may contain the others
     outside = "".join(first.split('"')[0::2])
     return max(SEPARATORS, key=outside.count)
 
 
 def read_number(text: str, place: str) -> float:
-    """The finite number that a text is. Raises `UsageError` for any other; `place`: where it is."""
+    """The finite number in a text. Raises `UsageError` for any other; `place`: its place."""
     try:
         number = float(text)
     except ValueError:
@@ -271,7 +269,7 @@ def _is_number(text: str) -> bool:
 
 
 def read_whole(text: str, place: str) -> int:
-    """The whole number that a text is, at most 2^53. Raises `UsageError` for any other."""
+    """The whole number in a text, at most 2^53. Raises `UsageError` for any other."""
     digits = text.removeprefix("-")
     if len(digits) > 20 or not (digits.isascii() and digits.isdecimal()):
         raise UsageError(f"{place}: {text[:40]!r} is no whole number; write one such as 12")
@@ -282,9 +280,9 @@ def read_whole(text: str, place: str) -> int:
 
 
 def check_text(value: object, place: str) -> str:
-    """The text itself. Raises `UsageError` for what is none, is empty, or cannot be written out.
+    """The text itself. Raises `UsageError` if it is no text, empty, or cannot be encoded.
 
-    `place`: where it is, and what it should be.
+    `place`: its place, and what it should be.
     """
     if isinstance(value, str) and value.strip() and "\0" not in value:
         try:
@@ -299,14 +297,14 @@ def check_text(value: object, place: str) -> str:
 def read_json(
     path: Place, title: str, hook: Callable[[list[tuple[str, Any]]], Any] | None = None
 ) -> Any:
-    """What a JSON file holds; `hook`: as `object_pairs_hook` of `json.loads`."""
+    """The content of a JSON file; `hook`: as `object_pairs_hook` of `json.loads`."""
     return parse_json(read_text(path, title), f"the {title} '{path}'", hook)
 
 
 def parse_json(
     text: str, title: str, hook: Callable[[list[tuple[str, Any]]], Any] | None = None
 ) -> Any:
-    """What a text of JSON holds; `title`: "the class list 'a.json'"."""
+    """The content of a JSON text; `title`: "the class list 'a.json'"."""
     try:
         content = json.loads(text, object_pairs_hook=hook)
         if _HALF_PAIR.search(text):
@@ -317,7 +315,7 @@ def parse_json(
 
 
 _HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
-"""An escape that may be half of a surrogate pair, which is no letter and cannot be written out."""
+"""An escape that may be half of a surrogate pair, which is no letter and cannot be encoded."""
 
 
 def _word_json(error: Exception) -> str:
@@ -331,9 +329,9 @@ def _word_json(error: Exception) -> str:
 
 
 def read_toml(path: Place, title: str, hint: str = "") -> dict[str, Any]:
-    """What a TOML file holds. `hint`: what to do about one that is none. Raises `UsageError`."""
+    """The content of a TOML file. `hint`: advice for an invalid one. Raises `UsageError`."""
     try:
-        # a line end of old Macs is none of TOML's
+        # TOML does not have the line end of old Macs
         text = re.sub("\r\n?", "\n", read_text(path, title))
         if _DEEP_KEY.search(text):
             raise RecursionError
@@ -345,11 +343,11 @@ def read_toml(path: Place, title: str, hint: str = "") -> dict[str, Any]:
 
 
 _DEEP_KEY = re.compile(r"(?<![\w\"'-])(?:[\w\"'-]++[ \t]*+\.[ \t]*+){100}")
-"""A key of so many parts, for which the library takes memory by their square."""
+"""A key with so many parts that the library's memory, which grows with their square, is large."""
 
 
 def read_ini(path: Place, title: str) -> configparser.ConfigParser:
-    """The sections of an INI file, in which `%` has no meaning. Raises `UsageError`."""
+    """The sections of an INI file; `%` has no meaning. Raises `UsageError`."""
     sections = configparser.ConfigParser(interpolation=None)
     try:
         text = "\n".join(read_text(path, title).splitlines())
@@ -362,7 +360,7 @@ def read_ini(path: Place, title: str) -> configparser.ConfigParser:
 
 
 def read_xml(path: Place, title: str) -> Element:
-    """The root of an XML file. Raises `UsageError` for one that is none or defines entities."""
+    """The root of an XML file. Raises `UsageError` if it is invalid or defines entities."""
     content = _read_bytes(path, title)
     try:
         _refuse_entities(content)
@@ -371,7 +369,7 @@ def read_xml(path: Place, title: str) -> Element:
         raise UsageError(
             f"'{path}' defines entities, which annotations never need; export it again"
         ) from None
-    # what expat does not know of codings it raises as a ValueError or a LookupError
+    # for unknown encodings, expat raises a ValueError or a LookupError
     except (ElementTree.ParseError, expat.ExpatError, ValueError, LookupError) as error:
         raise UsageError(
             f"cannot read the {title} '{path}': {_reason(error)}; correct or export it again"
@@ -392,7 +390,7 @@ def _refuse_entities(content: bytes) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """What an error says as one line."""
+    """An error as one line."""
     if isinstance(error, RecursionError):
         return "its values are nested too deeply"
     return " ".join(str(error).split())[:300]

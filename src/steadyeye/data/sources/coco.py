@@ -16,11 +16,11 @@ def coco(annotations: str, images: str | None = None, ood: str | None = OUTSIDE)
     """Images with boxes: an instances JSON of COCO, and the folder of the images.
 
     `annotations`: the JSON. `images`: the folder, not needed to score saved detections; every
-    `file_name` has to lead inside it. The box is `bbox`; without one it is that around
-    `segmentation`, polygons or run lengths. `iscrowd` regions neither reward nor punish; `area` is
-    taken as it stands. A sample's id is the image's id, which saved detections name. `ood`: the
-    category of objects outside the classes, which is no class; None: every category is one. Raises
-    `UsageError` for annotations of unknown images or categories and for boxes that are none.
+    `file_name` must lead inside it. The box is `bbox`, or without one that around `segmentation`,
+    polygons or run lengths. `iscrowd` regions neither reward nor punish; `area` is used unchanged.
+    A sample's id is the image's id, as in saved detections. `ood`: the category of objects outside
+    the classes, which is no class; None: every category is one. Raises `UsageError` for annotations
+    of unknown images or categories and for invalid boxes.
 
     Example: `coco(annotations='instances_val2017.json', images='val2017')`
     """

@@ -19,12 +19,12 @@ from steadyeye.data.video.pm_set_source import Drawing, FrameSets, Member
 def davis(root: str, labels: str, anchors: int | str = 1, k: int = 10, seed: int = 0) -> FrameSets:
     """DAVIS' layout, JPEGImages/SEQUENCE and Annotations/SEQUENCE: masks are read as tight boxes.
 
-    `root`: the folder that holds both. `labels`: a sidecar that names the class of each sequence's
-    object (`video,labels`); where a sequence has several, its masks are numbered and the labels are
-    in that order. `anchors`: drawn a sequence, by `seed`, among the frames with an object; "all"
-    takes each, as for training (with k=0). Neighbours are all frames within ±`k`; those whose mask
-    is empty are counted in the notes. Raises `UsageError` for what is missing. Perazzi et al.,
-    CVPR 2016.
+    `root`: the folder that contains both. `labels`: a sidecar that names the class of each
+    sequence's object (`video,labels`); if a sequence has several, its masks are numbered and the
+    labels are in that order. `anchors`: number per sequence, drawn by `seed` from the frames with
+    an object; "all" takes each, as for training (with k=0). Neighbours are all frames within ±`k`;
+    those with an empty mask are counted in the notes. Raises `UsageError` for missing files and
+    labels. Perazzi et al., CVPR 2016.
 
     Example: `davis(root='DAVIS', labels='classes.csv', anchors=2, k=5)`
     """

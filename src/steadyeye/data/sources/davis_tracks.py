@@ -9,8 +9,8 @@ from steadyeye.data.video.pm_set_source import FrameSets
 def davis_tracks(root: str, labels: str, fps: float = 24.0) -> FrameSets:
     """Every frame of the sequences of DAVIS in order, with a tight box and a track for each mask.
 
-    `root`, `labels`: as of `davis`. `fps`: frames a second, 24 in DAVIS (Perazzi et al. 2016).
-    Raises `UsageError` for what is missing.
+    `root`, `labels`: as for `davis`. `fps`: frames per second, 24 in DAVIS (Perazzi et al. 2016).
+    Raises `UsageError` for missing files and labels.
 
     Example: `davis_tracks(root='davis', labels='labels.csv')`
     """

@@ -30,9 +30,9 @@ COLUMNS = ("group", "video", "frame", "step", "scene", "seconds", "fps")
 class Clip:
     """One video to be read from its first frame to its last.
 
-    `frames`: native frames. `fps`: native frames a second. `cuts`: the first frame of each scene
-    but the first. `seconds`: frame number → seconds since frame 0. `read`: frame number → frame.
-    `key`: frame number → what names its content.
+    `frames`: native frames. `fps`: native frames per second. `cuts`: the first frame of each scene
+    except the first. `seconds`: frame number → seconds since frame 0. `read`: frame number → frame.
+    `key`: frame number → the key of its content.
     """
 
     name: str
@@ -144,12 +144,12 @@ def every_frame(
 ) -> WholeClips:
     """Every frame of a video or of a folder of videos, in order and without labels.
 
-    `path`: the file or folder. `step`: only every n-th frame. `cuts`: "detect" finds the scene cuts
-    (a pass over each video, see `shot_detection`), "none" takes each video for one scene, and a
-    JSON sidecar names them (see `label_sidecar`). A folder without videos is taken for folders of
-    numbered images, one a video, for which `fps` says how many frames a second they are.
-    Tags: video, frame, step, scene, seconds (since the first frame), fps, and for videos frame_type
-    (I, P or B). Raises `UsageError` where nothing is there or nothing can be decoded.
+    `path`: the file or folder. `step`: only every n-th frame. `cuts`: "detect" detects the scene
+    cuts (a pass over each video, see `shot_detection`), "none" treats each video as one scene, and
+    a JSON sidecar names them (see `label_sidecar`). A folder without videos must have folders of
+    numbered images, one per video, and needs `fps`, their frames per second. Tags: video, frame,
+    step, scene, seconds (since the first frame), fps, and for videos frame_type (I, P or B). Raises
+    `UsageError` if there are no videos or none can be decoded.
 
     Example: `every_frame(path='clip.mp4', step=2)`
     """

@@ -127,9 +127,9 @@ def hf_dataset(
 
     `path`: a folder such as `hf://datasets/uoft-cs/cifar10`. `split`: the files `SPLIT-*.parquet`
     or those in a folder of that name. `image`, `label`: columns; without a label column, or with
-    None, nothing is labelled. `classes`: a known list or a file; the names that the dataset keeps
-    of its labels otherwise. A sample's id is the split and its row. Raises `UsageError` for a split
-    or a column that is not there.
+    None, the data are unlabelled. `classes`: a known list or a file; by default the dataset's names
+    of its labels. A sample's id is the split and its row. Raises `UsageError` for a missing split
+    or column.
 
     Example: `hf_dataset(path='hf://datasets/uoft-cs/cifar10', split='test', image='img')`
     """

@@ -44,7 +44,7 @@ def image_folder(root: str, classes: str | None = None) -> _Images:
     """Images in one folder per class; images directly in the root are unlabelled.
 
     `root`: the folder of the folders. A folder is named by a class name or a WordNet id. `classes`:
-    a known list (`imagenet1k`) or a file with the class list; the folder names, sorted, otherwise.
+    a known list (`imagenet1k`) or a file with the class list; by default the sorted folder names.
     Raises `UsageError` for a folder without images, and for one whose name is no class.
 
     Example: `image_folder(root='val', classes='imagenet1k')`

@@ -20,8 +20,8 @@ def imagenet_vid(
 ) -> FrameSets:
     """ILSVRC's layout, Data/VID/SPLIT/VIDEO and Annotations/VID/SPLIT/VIDEO, as pm-sets.
 
-    `root`: the folder that holds both. `split`: train or val. Corners are taken as they are
-    written, half-open. `anchors`: drawn a video, by `seed`, among the frames with an object; "all"
+    `root`: the folder that contains both. `split`: train or val. Corners are used unchanged,
+    half-open. `anchors`: number per video, drawn by `seed` from the frames with an object; "all"
     takes each, as for training (with k=0). Neighbours are all frames within ±`k`. Raises
     `UsageError` for frames without annotation, and for gaps between the frames. Russakovsky et al.,
     IJCV 115, 2015.

@@ -30,13 +30,13 @@ RELEASED = "65e4a5a7be726566"
 def imagenet_vid_robust(root: str, videos: list[str] | None = None) -> FrameSets:
     """ImageNet-Vid-Robust in its released layout: 1,109 reviewed anchors, every frame labelled.
 
-    `root` holds `metadata/pmsets.json`, `metadata/labels.json` and `val/`. Every frame carries its
+    `root` contains `metadata/pmsets.json`, `metadata/labels.json` and `val/`. Every frame has its
     own label list; a set without neighbours counts as its anchor. `videos`: only these. A review
-    exported in this layout may have classes of its own, in `metadata/classes.json`; they are all
-    that can occur where `metadata/closed.json` is beside it. Metadata that are not the released
-    ones, or a part of them, are named so, and no published number is shown beside them. Raises
-    `UsageError` for metadata that do not fit together. Shankar et al., "Do Image Classifiers
-    Generalize Across Time?", Section 2.
+    exported in this layout may have its own classes, in `metadata/classes.json`; with
+    `metadata/closed.json` no other class can occur. The name of the source says if its metadata are
+    not the released ones, or only a part; then no published number is shown. Raises `UsageError`
+    for inconsistent metadata. Shankar et al., "Do Image Classifiers Generalize Across Time?",
+    Section 2.
 
     Example: `imagenet_vid_robust(root='imagenet_vid_robust')`
     """

@@ -10,7 +10,7 @@ def mot_tracks(root: str, fps: float | None = None) -> FrameSets:
     """Every frame of MOTChallenge's layout in order, with the track of each box.
 
     The files are those of `mot`; a line whose `active` is 0 neither rewards nor punishes. `fps`:
-    frames a second where seqinfo.ini has no frameRate. Raises `UsageError` where neither says it.
+    frames per second, if seqinfo.ini has no frameRate. Raises `UsageError` without either.
 
     Example: `mot_tracks(root='MOT17/train')`
     """

@@ -21,7 +21,7 @@ SPLITS = {
 def nao(root: str, split: str = "all", ood: str | None = OUTSIDE) -> ColumnImages:
     """Natural adversarial objects: a folder that `steadyeye review-export` writes for boxes.
 
-    `root`: the folder. `split`: train, val, test, or all. Boxes of the category `ood` are of
+    `root`: the folder. `split`: train, val, test, or all. Boxes of the category `ood` are around
     objects outside the classes; None: every category is a class. The release of Lau et al. (2021)
     has the same layout, `annotations/instances_train.json` and so on beside `images/`, and no such
     boxes. Raises `UsageError` for a folder without these.

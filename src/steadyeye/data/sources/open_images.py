@@ -196,13 +196,13 @@ def open_images(
     """Open Images V4 to V7: the CSV files of boxes and of verified labels, and the images.
 
     `boxes`: …-annotations-bbox.csv. `images`: a folder with `ImageID.jpg` at any depth; not needed
-    to score saved detections where `boxes` has the columns Width and Height. `classes`:
-    class-descriptions-boxable.csv, the 601 that are shipped if left out. `labels`:
-    …-human-imagelabels-boxable.csv: of which classes people verified that an image holds them or
-    does not. `hierarchy`: the released JSON, the shipped one if left out. `present`: only the
-    images that the folder holds; otherwise all that the files list, and a run is refused while
-    some are not there. Boxes of groups neither reward nor punish; drawings count as objects.
-    Raises `UsageError` with how many and the first for rows that cannot be used.
+    to score saved detections if `boxes` has the columns Width and Height. `classes`:
+    class-descriptions-boxable.csv, by default the 601 shipped ones. `labels`:
+    …-human-imagelabels-boxable.csv: the classes that people verified as present in an image, or
+    absent. `hierarchy`: the released JSON, by default the shipped one. `present`: only the images
+    in the folder; otherwise all listed ones, and a run is refused while some are missing. Boxes of
+    groups neither reward nor punish; drawings count as objects. Raises `UsageError` with the number
+    of unusable rows and the first.
 
     Example: `open_images(boxes='validation-annotations-bbox.csv', images='validation')`
     """

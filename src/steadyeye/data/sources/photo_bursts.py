@@ -31,16 +31,16 @@ def photo_bursts(
 ) -> FrameSets:
     """Photos of one scene as a pm-set: the middle one is the anchor, the others are its neighbours.
 
-    `path`: the folder of the photos. `by`: what makes a set: "folder", the photos directly in each
-    folder, in the order of their names; "time", photos of one folder that were taken at most `gap`
+    `path`: the folder of the photos. `by`: the rule for sets: "folder", the photos directly in each
+    folder, in the order of their names; "time", photos of one folder, each taken at most `gap`
     seconds after the one before, by EXIF; "column", those of one `set` in `table`, a CSV file with
     the columns file and set, in the order of its rows; "similarity", photos that differ by less
-    than 3 grey levels on average at 32 × 32 pixels, directly or over others between, to be
+    than 3 grey levels on average at 32 × 32 pixels, directly or through other photos, to be
     reviewed by people. `labels`: a CSV file with the columns file and label (several rows for
     several labels), or "folder": the first folder below `path` is the class. `classes`: a known
-    list or a class file; the labels' own names otherwise. Photos that are in no set of two or more
-    are left out and counted. Tags: offset, video (the set), frame (the place in it). Raises
-    `UsageError` where no set is left.
+    list or a class file; by default the labels' own names. Photos in no set of two or more are left
+    out and counted. Tags: offset, video (the set), frame (the position in it). Raises `UsageError`
+    if no set is left.
 
     Example: `photo_bursts(path='photos', by='time', gap=1, labels='labels.csv')`
     """

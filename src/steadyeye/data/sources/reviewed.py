@@ -18,12 +18,12 @@ from steadyeye.data.video.pm_set_source import COLUMNS, FrameSets, Member, set_n
 def reviewed(root: str, review: bool = True) -> FrameSets:
     """A set of `steadyeye sample` or `steadyeye review-export`: pm-sets of stored frames.
 
-    `root`: the folder. Of a set that was reviewed only accepted anchors and neighbours count; of
-    one that was not, all frames but those across a scene cut from their anchor. `review`: where
-    False, the decisions are left aside: every sampled frame counts, tagged `accepted` (1 or 0) for
-    the section on what the review changed; labels are the reviewers' in both. A frame across a
+    `root`: the folder. In a reviewed set only accepted anchors and neighbours count; in an
+    unreviewed one, all frames except those across a scene cut from their anchor. `review`: if
+    False, the decisions are ignored: every sampled frame counts, tagged `accepted` (1 or 0) for the
+    section on the impact of the review; labels are the reviewers' in both cases. A frame across a
     scene cut counts in neither, unless people were asked about it (tag `sampled`). Raises
-    `UsageError` for a set of boxes, and where a file is not what `SHA256SUMS` says.
+    `UsageError` for a set of boxes, and if a file differs from `SHA256SUMS`.
 
     Example: `reviewed(root='sets/street')`
     """

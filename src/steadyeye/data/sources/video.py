@@ -76,14 +76,14 @@ def video(  # noqa: PLR0913 — the keyword arguments of a spec
 ) -> FrameSets:
     """A video or a folder of videos: random anchors with the frames within ±k of them.
 
-    `path`: the file or folder, `seed`: of the drawing. `labels`: a JSON or CSV sidecar (see
-    `label_sidecar`), one class name for all, or none: then only label-free numbers are offered.
+    `path`: the file or folder, `seed`: of the random anchors. `labels`: a JSON or CSV sidecar (see
+    `label_sidecar`), one class name for all, or none: then only label-free numbers are available.
     `boxes`: a CSV file or COCO's JSON with the boxes of every frame (see `box_file`); anchors are
-    then drawn among frames with an object, and of `labels` only the scene cuts count. `anchors`: a
-    video, or "all", which takes every frame that can be one, as for training (with k=0). `k`:
-    native frames. `cuts`: no neighbourhood crosses one that the "sidecar" names; "detect" finds
-    those of videos of which it names none (see `shot_detection`). Raises `UsageError` where there
-    is no video, or no frame that can be an anchor. Tags: offset, video, frame, seconds, fps,
+    then drawn from frames with an object, and of `labels` only the scene cuts count. `anchors`:
+    number per video, or "all" possible ones, as for training (with k=0). `k`: native frames.
+    `cuts`: neighbours are in the same scene; "sidecar": by its cuts, "detect": also by detected
+    cuts of videos for which it names none (see `shot_detection`). Raises `UsageError` without a
+    video, or without a frame that can be an anchor. Tags: offset, video, frame, seconds, fps,
     frame_type.
 
     Example: `video(path='clip.mp4', anchors=20, k=10, labels='clip.json')`

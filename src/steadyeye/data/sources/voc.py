@@ -25,10 +25,10 @@ Size = tuple[int, int] | None
 def voc(annotations: str, images: str, classes: str | None = None) -> ColumnImages:
     """Pascal VOC: a folder of XML files, one per image, and the folder of the images.
 
-    `annotations`, `images`: the two folders. VOC counts pixels from 1 and its last one belongs to
-    the box: `xmin`, `ymin` less 1 and `xmax`, `ymax` are half-open. `difficult` objects count as
-    crowds, which neither reward nor punish. `classes`: a list or file; the names in the files,
-    sorted, if left out. Raises `UsageError` for boxes that are none and images that come twice.
+    `annotations`, `images`: the two folders. VOC counts pixels from 1 and includes the last one:
+    `xmin`, `ymin` minus 1 and `xmax`, `ymax` are half-open. `difficult` objects count as crowds,
+    which neither reward nor punish. `classes`: a list or file; by default the sorted names in the
+    files. Raises `UsageError` for invalid boxes and repeated images.
 
     Example: `voc(annotations='VOC2012/Annotations', images='VOC2012/JPEGImages')`
     """

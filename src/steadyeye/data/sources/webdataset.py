@@ -139,12 +139,12 @@ class _Packed:
 def webdataset(urls: str, classes: str | None = None) -> _Packed:
     """Images in tar shards, on a disk or in a store: `urls='s3://bucket/train-{000..009}.tar'`.
 
-    `urls`: a tar, a folder of them, or either with braces: `{000..009}`, `{train,val}`. Files of
-    one name up to the first dot of it are one sample, and that name is its id: an image; `.cls`, a
+    `urls`: a tar, a folder of them, or either with braces: `{000..009}`, `{train,val}`. Files with
+    the same name up to its first dot are one sample, and that name is its id: an image; `.cls`, a
     class index or name; `.json`, with `label` (index or name), or `boxes` (x0 y0 x1 y1 in pixels)
-    and `labels`, one a box. `classes`: what indices are over, a known list or a file; the names
-    that occur, sorted, where names are used. Images are read where they lie: nothing is unpacked.
-    Raises `UsageError` for ids that occur twice, and for a tar that is cut short or compressed.
+    and `labels`, one per box. `classes`: the list of the indices, known or a file; for names by
+    default the sorted names that occur. Images are read in place: nothing is unpacked. Raises
+    `UsageError` for repeated ids, and for a tar that is cut short or compressed.
 
     Example: `webdataset(urls='train-{000..009}.tar', classes='imagenet1k')`
     """

@@ -28,12 +28,12 @@ CURE = "give yolo(…, root='FOLDER')"
 def yolo(data: str, split: str = "val", root: str | None = None) -> ColumnImages:
     """A data.yaml with `names`, and images with one text file of boxes for each.
 
-    `data`: the data.yaml. `split`: its key that names a folder of images, a `.txt` file with an
-    image a line, or a list of these. The labels of `images/…/a.jpg` are `labels/…/a.txt`, a line a
-    box: class, centre x, centre y, width, height, as shares of the image, and key points behind
-    them where there is a `kpt_shape`; or class and the corners of a polygon, which counts as the
-    box around it. An image without a file has no object. `root`: the folder that what data.yaml
-    names has to lie in, its own if left out. Raises `UsageError` for lines that are no boxes.
+    `data`: the data.yaml. `split`: its key that names a folder of images, a `.txt` file with one
+    image per line, or a list of these. The labels of `images/…/a.jpg` are in `labels/…/a.txt`, one
+    line per box: class, centre x, centre y, width, height, as shares of the image, followed by key
+    points if there is a `kpt_shape`; or class and the corners of a polygon, which counts as the box
+    around it. An image without a file has no object. `root`: the folder that contains all files
+    named in data.yaml, by default its own. Raises `UsageError` for lines that are no boxes.
 
     Example: `yolo(data='coco128/data.yaml', split='train')`
     """

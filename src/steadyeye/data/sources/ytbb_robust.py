@@ -44,17 +44,16 @@ def ytbb_robust(
 ) -> FrameSets:
     """YTBB-Robust in its released layout: anchors reviewed as good, their labels on their sets.
 
-    `root` holds `metadata/` (anchor CSV, reviews) and `frames/<video>_<ms>/frame-<n>.jpg`. An
+    `root` contains `metadata/` (anchor CSV, reviews) and `frames/<video>_<ms>/frame-<n>.jpg`. An
     anchor counts if its review says good and neither bad nor unsure; its labels are the annotated
-    class (in the CSV the labels 22 and 23 are exchanged) and those its reviewers added; they hold
-    within ±`k`. Classes that no ImageNet model can name stay. `metadata/pmk_labels.json` says which
-    neighbours are accepted and which anchors are dropped: with it the set is the released one,
-    2,030 anchors and 36,827 pairs. Without it every frame within ±`k` counts, the source's name
-    says so, and no published number is shown beside it. `sets`: only these `<video>_<ms>`.
-    `review`: where False, all that was reviewed comes, tagged `accepted` 1 or 0, for the section on
-    the review's impact; other numbers leave out the 0. Shankar et al., "Do Image Classifiers
-    Generalize Across Time?", Section 2; the rules are those of its released scorer. Raises
-    `UsageError` for metadata that do not fit together.
+    class (in the CSV the labels 22 and 23 are exchanged) and those that reviewers added; they apply
+    within ±`k`. Classes that no ImageNet model can name stay. `metadata/pmk_labels.json` has the
+    accepted neighbours and the dropped anchors: with it the set is the released one, 2,030 anchors
+    and 36,827 pairs. Without it every frame within ±`k` counts, the source's name says so, and no
+    published number is shown. `sets`: only these `<video>_<ms>`. `review`: if False, all reviewed
+    frames, tagged `accepted` 1 or 0, for the section on the review's impact; other numbers leave
+    out the 0. Shankar et al., "Do Image Classifiers Generalize Across Time?", Section 2; the rules
+    are those of its released scorer. Raises `UsageError` for inconsistent metadata.
 
     Example: `ytbb_robust(root='ytbb_robust', k=10)`
     """

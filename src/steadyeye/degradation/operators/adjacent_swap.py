@@ -33,7 +33,7 @@ def _level(image: Image, key: np.uint64) -> Image:
     if height * width == 1:
         return out
     places, others = _pairs(key, height, width)
-    # with the number of channels known to the compiler the loop is four times as fast
+    # with a constant number of channels the compiled loop is four times as fast
     if channels == 3:
         _exchange(out.reshape(-1), places, others, 3)
     else:
@@ -45,7 +45,7 @@ def _level(image: Image, key: np.uint64) -> Image:
 def _pairs(
     key: np.uint64, height: int, width: int
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """The pixels to be exchanged, by their number in the image: (count,) and (count,).
+    """The pixels to exchange, by their index in the image: (count,) and (count,).
 
     All in 32 bits and in loops without branches, which run in vector registers.
     """
@@ -65,7 +65,7 @@ def _pairs(
         across = np.uint32(squares[i] - np.uint32(3) * down)
         places[i] = rows[i] * wide + columns[i]
         others[i] = places[i] + down * wide + across - wide - np.uint32(1)
-    # eight flags are one word, so that most pixels are passed eight at a time
+    # eight flags are one word, so that most pixels are skipped eight at a time
     edge = np.zeros((count + 7) // 8 * 8, dtype=np.uint8)
     bottom, right = np.uint32(height - 1), np.uint32(width - 1)
     for i in range(count):
@@ -84,7 +84,7 @@ def _pairs(
 def _existing(
     key: np.uint64, count: int, i: int, place: tuple[int, int], size: tuple[int, int]
 ) -> int:
-    """A neighbour inside the image: directions are drawn until one leads there."""
+    """A neighbour inside the image: directions are drawn until one is inside."""
     tries = 1
     while True:
         direction = np.int64(draw(key, tries * count + i) >> uint64(61))

@@ -20,7 +20,7 @@ from steadyeye.degradation.library_transforms import (
 from steadyeye.degradation.operator import MoveBoxes, Operator, seed_of
 
 SPLITTING = ("RandomGridShuffle",)
-"""Transforms that cut objects into pieces; the box that the library then has is of one of them."""
+"""Transforms that cut objects into pieces; the library's box is then that of one piece."""
 
 
 def albumentations(
@@ -32,14 +32,13 @@ def albumentations(
 ) -> Operator:
     """A transform of Albumentations by name: `albumentations(name='RandomRain')`.
 
-    `name`: of its class. `level`: the argument that is another of `values` at each level; one level
-    if left out. `arguments`: further ones; `p` is 1 unless it is given. Seeded for every image and
-    level. A transform that moves what is in an image moves true boxes too, by its own rule; those
-    that it removes are ignored. One that rotates or shears has the box around the turned *box*,
-    which is larger than that of the object. One that cuts objects into pieces does not go with true
-    boxes. Albumentations is not installed with steadyeye. Raises `UsageError` for a transform, an
-    argument or a value that it does not have: Albumentations itself would leave an unknown argument
-    out.
+    `name`: of its class. `level`: the argument that has another of `values` at each level; one
+    level if left out. `arguments`: further ones; the default of `p` is 1. Seeded for every image
+    and level. A transform that moves objects moves true boxes too, by its own rule; those that it
+    removes are ignored. After a rotation or shear, a box encloses the turned *box*, and is larger
+    than the object. A transform that cuts objects into pieces cannot be used with true boxes.
+    Albumentations is not installed with steadyeye. Raises `UsageError` for an unknown transform,
+    argument or value: Albumentations itself would ignore an unknown argument.
 
     Example: `albumentations(name='MotionBlur', level='blur_limit', values=[[3, 3], [9, 9]])`, and
     in Python
@@ -56,7 +55,7 @@ def albumentations(
         for key, entry in vars(library).items()
         if inspect.isclass(entry)
         and issubclass(entry, library.BasicTransform)
-        and not entry.__module__.endswith("transforms_interface")  # what the others are built on
+        and not entry.__module__.endswith("transforms_interface")  # the base classes of the others
     }
     if name not in classes:
         raise unknown("transform of Albumentations", name, sorted(classes))
@@ -78,7 +77,7 @@ def albumentations(
 
 
 def _move_by(library: Any, title: str, transform: Any, levels: Sequence[Arguments]) -> MoveBoxes:
-    """Where the transform puts boxes; one that it removes has no area."""
+    """The boxes after the transform; one that it removes has no area."""
 
     def move(
         boxes: NDArray[np.float64], level: int, size: tuple[int, int], key: np.uint64

@@ -11,7 +11,7 @@ from steadyeye.degradation.operator import Operator
 
 KIND = ("deterministic", "global")
 ADDED = (0.1, 0.2, 0.3, 0.4, 0.5)
-"""To the HSV value, 0…1, at each severity: as released for ImageNet-C."""
+"""Added to the HSV value, 0…1, at each severity: as released for ImageNet-C."""
 
 
 def brightness() -> Operator:
@@ -34,7 +34,7 @@ def _raise_value(image: Image, severity: int, _: np.uint64) -> Image:
 
 @cache
 def _scaled_values(severity: int) -> Image:
-    """(256, 256) what a value becomes, by the largest channel of its pixel."""
+    """(256, 256) the new value, by the largest channel of its pixel."""
     # with hue and saturation kept, channels scale with the largest of them
     largest, value = np.arange(256.0)[:, None], np.arange(256.0)
     raised = np.minimum(largest + 255 * ADDED[severity - 1], 255)

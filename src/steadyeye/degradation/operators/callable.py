@@ -29,15 +29,15 @@ def callable(
 ) -> Operator:
     """A Python function `package.module:function` of your own or of a library: (image, level).
 
-    `path`: where it is. It gets the image itself, (h, w, 3) uint8 RGB, and a level 1 … `levels`,
-    and returns an image of that shape. `level`: the keyword the level goes to, e.g. "severity" for
-    imagecorruptions, which has five. `values`: what is given in place of the levels 1, 2, …
-    `arguments`: further keyword arguments. `name`: what it is called; the function's name if left
-    out. A class, as those of albumentations, is built with the level and called with `image=`. What
-    is drawn at random must come from Python's or numpy's global generator or that of the transform,
-    which are seeded for every image and level. Floats are rounded and cut to 0…255. Raises
-    `UsageError` where nothing of that name can be called, it fails on an image, or what it returns
-    is no picture of that shape or lies in 0…1.
+    `path`: its import path. It receives the image itself, (h, w, 3) uint8 RGB, and a level 1 …
+    `levels`, and returns an image of that shape. `level`: the keyword of the level, e.g. "severity"
+    for imagecorruptions, which has five. `values`: passed instead of the levels 1, 2, …
+    `arguments`: further keyword arguments. `name`: of the operator; the function's name if left
+    out. A class, as those of albumentations, is built with the level and called with `image=`.
+    Random numbers must come from Python's or numpy's global generator or that of the transform,
+    which are seeded for every image and level. Floats are rounded and clipped to 0…255. Raises
+    `UsageError` if the path leads to nothing that can be called, the function fails on an image, or
+    the output has another shape or lies in 0…1.
 
     Example, with `numpy.right_shift(image, level)`:
 
@@ -81,7 +81,7 @@ def _call_seeded(
     function: Any, image: Image, arguments: tuple[Sequence[Any], Mapping[str, Any]], seed: int
 ) -> Any:
     positional, keywords = arguments
-    # one at a time: the global generators are one for all threads
+    # one at a time: all threads share the global generators
     with LOCK:
         random.seed(seed)
         np.random.seed(seed)
@@ -113,7 +113,7 @@ def _check_values(path: str, pixels: np.ndarray[Any, Any], image: Image) -> None
         raise UsageError(f"'{path}' returns {pixels.dtype}; return grey values 0…255")
     if not np.isfinite(pixels).all():
         raise UsageError(f"'{path}' returns NaN or infinity; return grey values 0…255")
-    # a picture that was black before may stay so
+    # a picture that was black before may stay black
     if pixels.dtype.kind in "bf" and 0 < pixels.max(initial=0) <= 1 < image.max(initial=0):
         raise UsageError(
             f"'{path}' returns {pixels.dtype} in 0…1, which would be black; "

@@ -9,7 +9,7 @@ from steadyeye.degradation.operator import Operator
 
 KIND = ("deterministic", "global")
 KEPT = (0.4, 0.3, 0.2, 0.1, 0.05)
-"""Of the distance from the mean at each severity: as released for ImageNet-C."""
+"""The share of the distance from the mean at each severity: as released for ImageNet-C."""
 
 
 def contrast() -> Operator:
@@ -28,7 +28,7 @@ def contrast() -> Operator:
 
 def _reduce_contrast(image: Image, severity: int, _: np.uint64) -> Image:
     means = image.mean(axis=(0, 1))
-    # what becomes of each of the 256 values of each channel
+    # the new values of each of the 256 values of each channel
     values = np.arange(256)[:, None]
     table = round_to_uint8((values - means) * KEPT[severity - 1] + means)
     return np.asarray(cv2.LUT(image, table[None]), dtype=np.uint8).reshape(image.shape)

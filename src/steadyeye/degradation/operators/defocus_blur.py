@@ -1,4 +1,4 @@
-"""Blur as of a lens out of focus."""
+"""Blur of a lens out of focus."""
 
 from functools import cache
 

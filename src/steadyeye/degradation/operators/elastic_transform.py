@@ -12,11 +12,11 @@ from steadyeye.degradation.operator import Operator
 
 KIND = ("stochastic", "global")
 STRENGTH = tuple(250 * share for share in (0.05, 0.065, 0.085, 0.1, 0.12))
-"""By what the smoothed draws are multiplied at each severity: as in imagecorruptions."""
+"""The factor of the smoothed draws at each severity: as in imagecorruptions."""
 SMOOTH = 0.01
-"""Deviation of the normal window over the draws, of each side."""
+"""The deviation of the normal window over the draws, as a share of each side."""
 STEP = 0.005
-"""The largest draw, of the height."""
+"""The largest draw, as a share of the height."""
 WINDOW = 3
 
 
@@ -25,9 +25,9 @@ def elastic_transform() -> Operator:
 
     Uniform draws of up to 0.5 % of the height, averaged over a normal window of 1 % of each side,
     are multiplied and added to the pixel's place; values are interpolated linearly, edges
-    mirrored. The constants are those of imagecorruptions (Michaelis et al. 2019), which hold for
+    mirrored. The constants are those of imagecorruptions (Michaelis et al. 2019), which apply to
     any size; the release for ImageNet-C has others for 224 pixels. Severities 1 … 5: the same
-    draws, grown. Hendrycks and Dietterich 2019.
+    draws, scaled up. Hendrycks and Dietterich 2019.
 
     Example:
         >>> from steadyeye.testing import degrade_example

@@ -11,7 +11,7 @@ from steadyeye.degradation.operator import Operator
 
 KIND = ("stochastic", "global")
 FOG = ((1.5, 2.0), (2.0, 2.0), (2.5, 1.7), (2.5, 1.5), (3.0, 1.4))
-"""Thickness, and by what the roughness falls from scale to scale: as released for ImageNet-C."""
+"""Thickness, and the decay of the roughness from scale to scale: as released for ImageNet-C."""
 ROUGHNESS = 100.0
 
 
@@ -43,10 +43,10 @@ def _cover(image: Image, severity: int, key: np.uint64) -> Image:
 
 @njit(nogil=True, cache=True)
 def draw_plasma(key: np.uint64, side: int, decay: float) -> NDArray[np.float32]:
-    """(side, side) a diamond-square field brought to 0 … 1; `side`: a power of two, from 2 on.
+    """(side, side) a diamond-square field scaled to 0 … 1; `side`: a power of two, from 2 on.
 
-    `decay`: by what the half-width of the draws falls from one scale to the next. Fournier, Fussell
-    and Carpenter, "Computer Rendering of Stochastic Models", 1982.
+    `decay`: the factor by which the half-width of the draws falls from scale to scale. Fournier,
+    Fussell and Carpenter, "Computer Rendering of Stochastic Models", 1982.
     """
     field = np.zeros((side, side), dtype=np.float32)
     step, rough, i = side, ROUGHNESS, 0

@@ -20,15 +20,15 @@ SIZE = (544, 800)
 UNIT = 2**16
 LAYERS = 64
 PARTS = 4
-"""Bits of a place below one pixel."""
+"""The bits of a position below one pixel."""
 SPREAD = np.pi / 3
-"""Between a needle of ice and its branches: ice crystals have six sides."""
+"""The angle between a needle of ice and its branches: ice crystals have six sides."""
 
 
 class Pane(NamedTuple):
-    """A window pane with frost: its mean colour, contrast, and what its crystals look like.
+    """A window pane with frost: its mean colour, contrast, and crystals.
 
-    `deviation`: of the grey values. `crystals`: how many; `length`: of the longest needle, in
+    `deviation`: of the grey values. `crystals`: their number; `length`: of the longest needle, in
     pixels. `patches`, `grain`: the shares of uneven thickness and of fine grain in the deviation;
     the rest is crystals.
     """
@@ -48,15 +48,15 @@ PANES = (
     Pane((137.6, 152.8, 165.1), 28.6, 14000, 20, 0.75, 0.1),
     Pane((112.4, 123.4, 134.8), 42.6, 9000, 50, 0.8, 0.05),
 )
-"""Colours and deviations are those of the five photographs that the release draws from."""
+"""Colours and deviations are those of the release's five photographs."""
 
 
 def frost() -> Operator:
-    """The image darkened to 100 … 60 %, and 40 … 75 % of a piece of frosted glass added.
+    """The image darkened to 100 … 60 %, plus 40 … 75 % of a piece of frosted glass.
 
-    The release for ImageNet-C cuts the piece from one of five photographs, which are not ours to
-    give away: here the panes are drawn, with crystals of ice, and have the colour and the contrast
-    of those photographs. Pane and place of an image are the same at all severities 1 … 5. Hendrycks
+    The release for ImageNet-C cuts the piece from one of five photographs, which we may not
+    redistribute: here the panes are drawn, with crystals of ice, in the colour and the contrast of
+    those photographs. Pane and place of an image are the same at all severities 1 … 5. Hendrycks
     and Dietterich 2019.
 
     Example:
@@ -84,7 +84,7 @@ def _freeze(image: Image, severity: int, key: np.uint64) -> Image:
 
 @lru_cache(maxsize=4)
 def _fit_pane(number: int, height: int, width: int) -> Image:
-    """A pane at least as large as the image, as little enlarged as can be."""
+    """A pane at least as large as the image, enlarged as little as possible."""
     pane = _draw_pane(number)
     factor = max(height / SIZE[0], width / SIZE[1])
     if factor <= 1:
@@ -111,7 +111,7 @@ def _draw_pane(number: int) -> Image:
 
 
 def _draw_crystals(key: np.uint64, pane: Pane) -> Image:
-    """Needles with branches on both sides; each of 64 layers has a brightness of its own."""
+    """Needles with branches on both sides, in 64 layers with a brightness each."""
     count = -(-pane.crystals // LAYERS) * LAYERS
     y, x, turn, size = uniform(np.uint64(int(key) ^ 1), UNIT, 4 * count).reshape(4, -1) / UNIT
     foot = np.stack((x * SIZE[1], y * SIZE[0]), axis=-1)

@@ -8,7 +8,7 @@ from steadyeye.degradation.operator import Operator
 
 KIND = ("deterministic", "global")
 DEVIATION = (1, 2, 3, 4, 6)
-"""Of the window at each severity, in pixels: as released for ImageNet-C."""
+"""The standard deviation of the window at each severity, in pixels: as released for ImageNet-C."""
 
 
 def gaussian_blur() -> Operator:

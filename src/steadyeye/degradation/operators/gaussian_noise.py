@@ -8,13 +8,13 @@ from steadyeye.degradation.operator import Operator
 
 KIND = ("stochastic", "local")
 DEVIATION = (0.08, 0.12, 0.18, 0.26, 0.38)
-"""Of the noise at each severity, of values in 0…1: as released for ImageNet-C."""
+"""The standard deviation at each severity, of values in 0…1: as released for ImageNet-C."""
 
 
 def gaussian_noise() -> Operator:
     """Independent normal noise on every value, of standard deviation 0.08 … 0.38 of the range.
 
-    Severities 1 … 5: the same draws, grown. Hendrycks and Dietterich 2019.
+    Severities 1 … 5: the same draws, scaled up. Hendrycks and Dietterich 2019.
 
     Example:
         >>> from steadyeye.testing import degrade_example

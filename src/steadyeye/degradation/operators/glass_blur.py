@@ -1,4 +1,4 @@
-"""Blur as of frosted glass: pixels take the colours of neighbours."""
+"""Blur of frosted glass: pixels take the colours of neighbours."""
 
 import numpy as np
 from numba import njit
@@ -32,7 +32,7 @@ def glass_blur() -> Operator:
 
 def _scatter(image: Image, severity: int, key: np.uint64) -> Image:
     deviation, step, passes = GLASS[severity - 1]
-    # cut off as released, but not where 200 has become 199.99998
+    # truncated as released, except that 199.99998 counts as 200
     blurred = (blur_normally(image.astype(np.float32), deviation) + 1e-3).astype(np.uint8)
     _copy_neighbours(blurred, key, step, passes)
     return round_to_uint8(blur_normally(blurred.astype(np.float32), deviation))

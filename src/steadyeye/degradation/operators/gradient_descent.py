@@ -14,12 +14,12 @@ def gradient_descent(step: float = 1.0, norm: str = "linf") -> Operator:
     """One step per level against the gradient of the true class's probability.
 
     `step`: its size in grey values of 255. `norm`: "linf", every value moves by `step` against
-    the sign of its gradient; "l2", along the gradient, the root mean square of the move being
-    `step`. The image is kept as a float in 0…255 and rounded on output, ⌊x + ½⌋. Needs a
+    the sign of its gradient; "l2", the move is along the gradient, with `step` as its root mean
+    square. The image is kept as a float in 0…255 and rounded on output, ⌊x + ½⌋. Needs a
     differentiable model. Swingler 2022; the signed step is Goodfellow et al. 2015, Section 4.
     Raises `UsageError` for another norm and for a step that is not above 0.
 
-    Example, of a model that likes bright images:
+    Example with a model whose score rises with brightness:
 
         >>> context = Context(np.uint64(0), gradient=np.ones_like)
         >>> image = np.full((1, 1, 3), 200, dtype=np.uint8)

@@ -10,7 +10,7 @@ from steadyeye.degradation.operator import Operator
 
 KIND = ("stochastic", "local")
 SHARE = (0.03, 0.06, 0.09, 0.17, 0.27)
-"""Of the values turned at each severity: as released for ImageNet-C."""
+"""The share of changed values at each severity: as released for ImageNet-C."""
 
 
 def impulse_noise() -> Operator:

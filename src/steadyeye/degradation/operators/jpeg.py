@@ -13,12 +13,12 @@ KIND = ("deterministic", "global")
 def jpeg(subsampling: str = "420") -> Operator:
     """The image as JPEG of quality 32 − level, 31 at level 1 and 2 at level 30.
 
-    Of the image itself, not of the level before. `subsampling`: of the colours, "420" as most
-    encoders do unless told otherwise, or "422" or "444". libjpeg-turbo by its TurboJPEG interface,
-    which below quality 96 encodes with the faster, coarser integer DCT, where cv2 and Pillow take
-    the accurate one: a picture differs from theirs by less than one grey level on average and by up
-    to 53 at single pixels (six photographs at 224², all levels). The same bytes decode alike in
-    all three. Swingler 2022.
+    Each level is made from the image itself. `subsampling`: of the colours, "420" as most encoders
+    do by default, or "422" or "444". The encoder is libjpeg-turbo's TurboJPEG interface, which
+    below quality 96 uses the faster, coarser integer DCT, while cv2 and Pillow use the accurate
+    one: the difference is less than one grey level on average and up to 53 at single pixels (six
+    photographs at 224², all levels). All three decode the same bytes to the same image. Swingler
+    2022.
 
     Example:
         >>> from steadyeye.testing import degrade_example
@@ -33,6 +33,6 @@ def jpeg(subsampling: str = "420") -> Operator:
         data = simplejpeg.encode_jpeg(image, 32 - level, space, sampling)
         return simplejpeg.decode_jpeg(data, space)  # type: ignore[no-any-return]
 
-    # blank by default, as in the runs that are there
+    # empty by default, as in earlier runs
     about = "" if subsampling == "420" else f"subsampling {subsampling}"
     return replace(of_original("jpeg", encode_and_decode), about=about)

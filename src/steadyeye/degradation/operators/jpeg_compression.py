@@ -9,7 +9,7 @@ from steadyeye.degradation.operator import Operator
 
 KIND = ("deterministic", "global")
 QUALITY = (25, 18, 15, 10, 7)
-"""At each severity: as released for ImageNet-C."""
+"""The quality at each severity: as released for ImageNet-C."""
 
 
 def jpeg_compression() -> Operator:

@@ -30,12 +30,11 @@ def kornia(
 ) -> Operator:
     """An augmentation of Kornia by name: `kornia(name='RandomRain')`.
 
-    `name`: of its class in `kornia.augmentation`. `level`: the argument that is another of `values`
-    at each level; one level if left out. `arguments`: further ones; `p` is 1 unless it is given.
-    Computed on the processor, in fp32 of values in 0…1, and rounded. Seeded for every image and
-    level. One that moves what is in an image does not go with true boxes. Kornia is not installed
-    with steadyeye. Raises `UsageError` for an augmentation, an argument or a value that it does not
-    have.
+    `name`: of its class in `kornia.augmentation`. `level`: the argument that has another of
+    `values` at each level; one level if left out. `arguments`: further ones; the default of `p` is
+    1. Computed on the CPU, in fp32 of values in 0…1, and rounded. Seeded for every image and level.
+    An augmentation that moves objects cannot be used with true boxes. Kornia is not installed with
+    steadyeye. Raises `UsageError` for an unknown augmentation, argument or value.
 
     Example: `kornia(name='RandomGaussianNoise', level='std', values=[0.02, 0.05, 0.1])`, and in
     Python
@@ -62,7 +61,7 @@ def kornia(
 
     def apply(image: Image, chosen: Arguments, seed: int) -> Any:
         values_ = torch.from_numpy(image).permute(2, 0, 1)[None].float() / 255
-        # one at a time: torch's generator is one for all threads
+        # one at a time: all threads share torch's generator
         with LOCK, torch.random.fork_rng(devices=[]), torch.inference_mode():
             torch.manual_seed(seed)
             augmented = augmentation(**chosen)(values_)

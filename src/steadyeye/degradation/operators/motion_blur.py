@@ -1,4 +1,4 @@
-"""Blur as of a camera that moves."""
+"""Blur of a moving camera."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ KIND = ("stochastic", "global")
 TRACE = ((10, 3), (15, 5), (15, 8), (15, 12), (20, 15))
 """Radius and deviation in pixels at each severity: as released for ImageNet-C."""
 WIDEST = 45
-"""Degrees from the horizontal, either way."""
+"""The largest angle to the horizontal, in degrees."""
 
 
 def motion_blur() -> Operator:

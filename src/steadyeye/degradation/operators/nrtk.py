@@ -34,11 +34,11 @@ def nrtk(
 ) -> Operator:
     """A perturber of NRTK by name: `nrtk(name='HazePerturber')`.
 
-    `name`: of its class. `level`: the argument that is another of `values` at each level; one level
-    if left out. `arguments`: further ones. Where it draws at random, the seed is that of the image
-    and level. One that moves what is in an image does not go with true boxes. NRTK is not installed
-    with steadyeye, and some of its perturbers need further packages. Raises `UsageError` for a
-    perturber, an argument or a value that it does not have.
+    `name`: of its class. `level`: the argument that has another of `values` at each level; one
+    level if left out. `arguments`: further ones. Random perturbers are seeded for every image and
+    level. One that moves objects cannot be used with true boxes. NRTK is not installed with
+    steadyeye, and some of its perturbers need further packages. Raises `UsageError` for an unknown
+    perturber, argument or value.
 
     Example: `nrtk(name='AverageBlurPerturber', level='ksize', values=[3, 7, 11])`, and in Python
 
@@ -61,8 +61,8 @@ def nrtk(
 
 
 def _find_class(name: str) -> tuple[str, Any]:
-    """(module, class) of a perturber. Raises `UsageError` for none, and for a missing package."""
-    import_module("nrtk")  # the user's own install; where it is missing, that is what is said
+    """(module, class) of a perturber. Raises `UsageError` if it or a package is missing."""
+    import_module("nrtk")  # the user's own install; if it is missing, this error comes first
     known: list[str] = []
     for place in (*IN_PLACE, *MOVING):
         module = import_module(f"nrtk.impls.perturb_image.{place}")
@@ -70,7 +70,7 @@ def _find_class(name: str) -> tuple[str, Any]:
         try:
             perturber = getattr(module, name, None)
         except ImportError as error:
-            # of one whose own packages are missing NRTK says which
+            # NRTK names the missing packages of a perturber
             raise UsageError(f"nrtk.{name}: {' '.join(str(error).split())}") from error
         if inspect.isclass(perturber):
             return place, perturber

@@ -10,7 +10,7 @@ from steadyeye.degradation.operator import Operator
 
 KIND = ("deterministic", "global")
 SIDES = (0.6, 0.5, 0.4, 0.3, 0.25)
-"""Of the smaller image, of those of the image, at each severity: as released for ImageNet-C."""
+"""The sides of the smaller image, as shares, at each severity: as released for ImageNet-C."""
 
 
 def pixelate() -> Operator:
@@ -35,7 +35,7 @@ def _enlarge_pixels(image: Image, severity: int, _: np.uint64) -> Image:
 
 
 def _boxes(side: int, share: float) -> NDArray[np.int64]:
-    """(n + 1,) where the n boxes of a side of pixels begin, and its end."""
+    """(n + 1,) the starts of the n boxes of a side of pixels, and the end of the last."""
     count = max(int(side * share), 1)
     edges = np.floor(np.arange(count + 1) * (side / count) + 0.5)
     return np.asarray(edges, dtype=np.int64)

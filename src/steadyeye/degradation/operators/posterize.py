@@ -12,8 +12,7 @@ KIND = ("deterministic", "global")
 def posterize() -> Operator:
     """Bins of width 255 / b, b = 32 − level, per channel; bin i becomes (i + 1) 255 / b, rounded.
 
-    Of the image itself, not of the level before. 255 falls into the last bin; ½ rounds up.
-    Swingler 2022.
+    Each level is made from the image itself. 255 is in the last bin; ½ rounds up. Swingler 2022.
 
     Example:
         >>> from steadyeye.testing import degrade_example

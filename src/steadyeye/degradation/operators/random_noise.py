@@ -32,7 +32,7 @@ def _level(image: Image, key: np.uint64) -> Image:
     count = max(height * width // 50, 1)
     places = uniform(key, height * width, count)
     for i in range(count):
-        # the places took the draws below this one
+        # the places used the draws below this one
         colour = draw(key, count + i)
         for c in range(channels):
             values[np.int64(places[i]) * channels + c] = np.uint8(colour >> uint64(8 * c))

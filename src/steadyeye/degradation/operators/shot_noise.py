@@ -14,7 +14,7 @@ from steadyeye.degradation.operator import Operator
 
 KIND = ("stochastic", "local")
 PHOTONS = (60, 25, 12, 5, 3)
-"""That a value of 255 stands for at each severity: as released for ImageNet-C."""
+"""The photons of a value of 255 at each severity: as released for ImageNet-C."""
 PART = uint64(24)
 
 
@@ -41,7 +41,7 @@ def _count_photons(image: Image, severity: int, key: np.uint64) -> Image:
 
 @cache
 def _shares(photons: int) -> tuple[NDArray[np.uint64], NDArray[np.uint16]]:
-    """(256, counts) the share of draws at most that count, of each value, of 2³²; first counts.
+    """(256, counts) the share of draws up to each count, for each value, of 2³²; first counts.
 
     First counts: (256, 256) the count of the least draw with those highest eight bits.
     """

@@ -54,7 +54,7 @@ def _let_snow(image: Image, severity: int, key: np.uint64) -> Image:
 
 
 def _draw_flakes(size: tuple[int, int], severity: int, key: np.uint64) -> NDArray[np.float32]:
-    """(h, w) 0 … 255, whole numbers: how white the snow is."""
+    """(h, w) whole numbers 0 … 255: the brightness of the snow."""
     mean, deviation, factor, threshold, radius, trace, _ = SNOW[severity - 1]
     tall, wide = (find_zoom(side, factor) for side in size)
     count = tall.source * wide.source

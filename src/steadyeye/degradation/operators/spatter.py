@@ -24,9 +24,9 @@ BROWN = np.array((63, 42, 20), dtype=np.float32)
 OPAQUE = 0.8
 """Mud below this share is left out."""
 FAR = 20
-"""Pixels from an edge of a drop after which its brightness no longer changes."""
+"""The distance in pixels from a drop's edge at which its brightness becomes constant."""
 RELIEF = np.array(((-2, -1, 0), (-1, 1, 1), (0, 1, 2)), dtype=np.float32)
-"""Light from one side; this, the colours and the constants above are those of the release."""
+"""A filter for light from one side; it, the colours and the constants above are the release's."""
 
 
 def spatter() -> Operator:
@@ -62,7 +62,7 @@ def _spatter_image(image: Image, severity: int, key: np.uint64) -> Image:
 
 
 def _light(liquid: NDArray[np.float32]) -> NDArray[np.float32]:
-    """(h, w) 0 … 1 how much each pixel shines; all 0 where there is no liquid."""
+    """(h, w) 0 … 1 the reflection of each pixel; all 0 without liquid."""
     drops = (liquid * 255).clip(0, 255).astype(np.uint8)
     away = cv2.distanceTransform(255 - cv2.Canny(drops, 50, 150), cv2.DIST_L2, 5)
     near = cv2.blur(np.minimum(away, FAR), (3, 3)).astype(np.uint8)

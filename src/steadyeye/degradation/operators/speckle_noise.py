@@ -8,13 +8,13 @@ from steadyeye.degradation.operator import Operator
 
 KIND = ("stochastic", "local")
 DEVIATION = (0.15, 0.2, 0.35, 0.45, 0.6)
-"""Of the noise at each severity, as a share of the value: as released for ImageNet-C."""
+"""The standard deviation at each severity, as a share of the value: as released for ImageNet-C."""
 
 
 def speckle_noise() -> Operator:
     """Independent normal noise on every value, of standard deviation 15 … 60 % of the value.
 
-    Severities 1 … 5: the same draws, grown. One of the four extra corruptions. Hendrycks and
+    Severities 1 … 5: the same draws, scaled up. One of the four extra corruptions. Hendrycks and
     Dietterich 2019.
 
     Example:

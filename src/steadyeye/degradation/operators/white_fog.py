@@ -30,12 +30,12 @@ def white_fog() -> Operator:
 def _level(image: Image, key: np.uint64) -> Image:
     out = image.copy()
     height, width, channels = image.shape
-    # counted first: as saturation only cuts, adding 20 n times is adding 20 n once
+    # counted first: n additions of 20 with saturation equal one of 20 n
     times = np.zeros(height * width, dtype=np.uint8)
     places = uniform(key, height * width, max(height * width // 5, 1))
     for i in range(places.size):
         times[places[i]] += np.uint8(1)
-    # with the number of channels known to the compiler the loop runs in vector registers
+    # with a constant number of channels the compiled loop runs in vector registers
     if channels == 3:
         _brighten(out.reshape(-1), times, 3)
     else:

@@ -1,4 +1,4 @@
-"""Blur as of a camera that moves towards the scene."""
+"""Blur of a camera that moves towards the scene."""
 
 from functools import lru_cache
 
@@ -15,7 +15,7 @@ FACTORS = tuple(
     np.arange(1, last, step)
     for last, step in ((1.11, 0.01), (1.16, 0.01), (1.21, 0.02), (1.26, 0.02), (1.31, 0.03))
 )
-"""Of the enlarged images at each severity: as released for ImageNet-C."""
+"""The factors of the enlarged images at each severity: as released for ImageNet-C."""
 
 
 def zoom_blur() -> Operator:
@@ -48,14 +48,14 @@ def _interpolate(
 ) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
     """For each of n enlargements and each place: the pixel before it, the share of the next, runs.
 
-    (n, side), (n, side × channels) and (n, side + 1): where the pixel before is not the next of the
-    one before it, filled up with `side`.
+    (n, side), (n, side × channels) and (n, side + 1): the places at which a new run begins, padded
+    with `side`.
     """
     firsts, shares, runs = [], [], []
     for factor in FACTORS[severity - 1][1:]:
         zoom = find_zoom(side, factor)
         places = zoom.start + zoom.scale * np.arange(side)
-        # the last place may be the last pixel itself, after which there is none
+        # the last place may be the last pixel itself, without a next one
         before = np.minimum(np.floor(places).astype(np.int64), max(side - 2, 0))
         breaks = np.concatenate(([0], np.flatnonzero(np.diff(before) != 1) + 1))
         firsts.append(before)
@@ -71,7 +71,7 @@ def _add_zooms(
     columns: tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]],
     channels: int,
 ) -> Image:
-    """The mean; values are read in runs of neighbours, which vector registers hold."""
+    """The mean; values are read in runs of neighbours, which fit vector registers."""
     before, below, _ = rows
     first, beside, runs = columns
     height, width = pixels.shape

@@ -34,7 +34,7 @@ def spots(points: Vectors) -> NDArray[np.int64]:
     """
     if len(points) < SMALLEST:
         return np.full(len(points), -1, dtype=np.int64)
-    # so that the order in which points come makes no difference
+    # so that the order of the points does not matter
     order = np.lexsort(points.T[::-1])
     ordered = points[order, :DIMENSIONS].astype(np.float64)
     smallest = max(SMALLEST, len(points) // 20)
@@ -49,7 +49,7 @@ def spots(points: Vectors) -> NDArray[np.int64]:
 
 
 def _by_size(labels: NDArray[np.integer]) -> NDArray[np.int64]:
-    """The labels numbered anew by falling size, ties by who comes first; −1 stays."""
+    """The labels renumbered by falling size, ties by first occurrence; −1 stays."""
     names, first, sizes = np.unique(labels[labels >= 0], return_index=True, return_counts=True)
     rank = np.full(int(labels.max(initial=-1)) + 2, -1, dtype=np.int64)
     rank[names[np.lexsort((first, -sizes))]] = np.arange(len(names))
@@ -58,12 +58,12 @@ def _by_size(labels: NDArray[np.integer]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class Blindness:
-    """Where the reference is thin for one set of vectors.
+    """Where the reference is sparse for one set of vectors.
 
-    `rows`: (n,) rows of the predictions, in the order of their ids, `points`: (n, d) where they
-    lie; `reference`: (n,) bool. Of the m others, in the same order: `thinness`; `chosen`: (m,)
-    bool, those that are thin, or only far where none is (`proven` tells); `spot`: (m,) the spot of
-    each from 0, −1 for those in none.
+    `rows`: (n,) rows of the predictions, in the order of their ids, `points`: (n, d) their
+    vectors; `reference`: (n,) bool. Of the m others, in the same order: `thinness`; `chosen`: (m,)
+    bool, the sparse ones, or the only far ones if there are none (see `proven`); `spot`: (m,) the
+    spot of each from 0, −1 for none.
     """
 
     predictions: Predictions
@@ -148,7 +148,7 @@ def contents(measured: Blindness, inside: NDArray[np.bool_]) -> SpotContents:
     count, shares = int(inside.sum()), proportion(wrong[known], videos[known])
     name, times = _most(pairs)
     if 2 * times <= count:
-        # one mistake of eleven does not say what is there
+        # one mistake of eleven does not describe the spot
         name, times = _most(true.tolist())
     return SpotContents(count, len(np.unique(videos)), shares, int(wrong.sum()), name, times)
 

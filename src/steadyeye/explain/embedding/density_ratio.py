@@ -58,11 +58,11 @@ class Thinness:
     """How sparse the reference is at each of n points of the other set.
 
     `ratio`: (n,) natural logarithm of the density of the other set over that of the reference,
-    above 0 where the reference is sparse. `p`: (n,) the probability of so few reference groups
-    among the `k` nearest groups; `adjusted`: the same after Benjamini and Hochberg. `thin`: (n,)
-    bool, the sparse points. `far`: (n,) the share of the reference, 0…1, that is nearer to the rest
-    of it than the point. `chance`: how often shuffled labels give an adjusted p as small as the
-    smallest. `groups`: number of groups of the reference and of the other set.
+    above 0 if the reference is sparse. `p`: (n,) the probability of so few reference groups among
+    the `k` nearest groups; `adjusted`: the same after Benjamini and Hochberg. `thin`: (n,) bool,
+    the sparse points. `far`: (n,) the share of the reference, 0…1, that is nearer to the rest of
+    the reference than the point. `chance`: how often shuffled labels give an adjusted p as small as
+    the smallest. `groups`: number of groups of the reference and of the other set.
     """
 
     ratio: NDArray[np.float64]
@@ -107,7 +107,7 @@ def thinness(
     p = chances[count]
     adjusted = benjamini_hochberg(p)
     chance = _chance(near, group_of, of_reference, chances, seed)
-    # one neighbour more, spread as the null has it, keeps the logarithm finite and 0 at the null
+    # one neighbour more, as expected under the null, keeps the logarithm finite and unbiased
     expected = inside / (len(of_reference) - 1)
     ratio = np.log((k - count + 1 - expected) / (1 - expected)) - np.log(
         (count + expected) / expected

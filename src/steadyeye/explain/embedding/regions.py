@@ -106,7 +106,7 @@ def truth(predictions: Predictions, score: float) -> list[Region]:
 
 
 def images(predictions: Predictions, score: float) -> list[Region]:
-    """Every image as a whole, with its most confident mistake, if it has one."""
+    """Every image as a whole, with its most confident mistake, if any."""
     raw, verdicts = _select_detections(predictions), judge_detections(predictions, score)
     wrong = np.isin(verdicts.cause, [CAUSES.index(cause) for cause in MISTAKES])
     order = np.lexsort((raw.score[verdicts.detection], wrong))

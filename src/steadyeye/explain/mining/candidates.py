@@ -58,7 +58,7 @@ def _follow_boxes(
     same, gap = how
     n = len(key)
     number = np.empty(n, dtype=np.int64)
-    live = np.empty(n, dtype=np.int64)  # the last detection of each mistake that may go on
+    live = np.empty(n, dtype=np.int64)  # the last detection of each mistake that may continue
     alive = total = 0
     for i in range(n):
         if i > 0 and key[i] != key[i - 1]:
@@ -82,7 +82,7 @@ def _follow_boxes(
             alive += 1
             continue
         number[i] = number[live[place]]
-        # of one frame the most confident came first and stays what others are held against
+        # in a frame the most confident comes first and stays the one for comparison
         if frame[live[place]] != frame[i]:
             live[place] = i
     return number
@@ -166,7 +166,7 @@ def _find_frames(
         elif "offset" in tags:
             names, frame = predictions.groups, tags["offset"]
         else:
-            # an image that follows nothing needs no name unless something is wrong in it
+            # an image outside a video needs a name only if it has a mistake
             own = np.unique(image[table == number])
             names, frame = predictions.ids, np.zeros(len(predictions), dtype=np.int64)
         texts = [f"{predictions.data}\0{name}" for name in names[own].tolist()]
@@ -176,7 +176,7 @@ def _find_frames(
     _, video = np.unique(np.concatenate(videos), return_inverse=True)
     pairs = np.stack([video, np.concatenate(frames)], axis=1)
     distinct, place = np.unique(pairs, axis=0, return_inverse=True)
-    place = place.reshape(-1)  # numpy 2.0 alone gives it another shape
+    place = place.reshape(-1)  # numpy 2.0 returns another shape
     first = np.searchsorted(distinct[:, 0], np.arange(int(video.max(initial=-1)) + 1))
     at = np.searchsorted(np.concatenate(rows), offsets[table] + image)
     return video[at].astype(np.int64), np.asarray((place - first[video])[at], dtype=np.int64)

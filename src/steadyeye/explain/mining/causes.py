@@ -20,7 +20,7 @@ from steadyeye.core.predictions import Predictions
 from steadyeye.data.classes.class_map import Parents, ancestors, descendants
 from steadyeye.metrics.detection.matching import share_of
 
-HALF = 0.5  # of a detection inside a crowd, from which on the crowd may be what it saw
+HALF = 0.5  # share of a detection inside a crowd that may then be the detected object
 
 ObjectMatches: TypeAlias = tuple[
     NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]
@@ -45,7 +45,7 @@ WORDS = {
 
 RIGHT, IN_CROWD = -1, -2
 
-PIECE = 100_000  # detections that are looked at together
+PIECE = 100_000  # detections that are processed together
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +94,7 @@ def overlaps(
     whether any true box at an IoU *above* `iou` has its class or one above or below it (bool), and
     whether half of it or more lies in a crowd of such a class (bool). Crowds are no true boxes.
     """
-    # the boxes of other images are not copied: a piece of a table asks for few of its images
+    # the boxes of other images are not copied: a piece of a table has few images
     lowest = raw.image.min(initial=np.iinfo(np.int64).max)
     highest = raw.image.max(initial=-1)
     near = np.flatnonzero((truth.image >= lowest) & (truth.image <= highest))
@@ -109,7 +109,7 @@ def overlaps(
         (relatives.first, relatives.members),
         iou,
     )
-    # −1 stays what it is
+    # −1 stays −1
     return np.append(order, -1)[row].astype(np.int64), best, own, crowd
 
 
@@ -183,7 +183,7 @@ def judge_detections(predictions: Predictions, score: float = SCORE, iou: float 
 def _judge(predictions: Predictions, score: float, iou: float) -> Judged:
     scores = _tables(predictions)[0].score
     columns = tuple(DiskColumn(kind) for kind in (np.int64, np.int64, np.int64, np.float64))
-    # all columns of a piece at a time: there may be millions of detections
+    # all columns of one piece at a time: there may be millions of detections
     for start in range(0, len(scores), PIECE):
         rows = np.flatnonzero(exceed_score(scores[start : start + PIECE], score)) + start
         parts = (rows, *_judge_rows(predictions, rows, iou))
@@ -209,7 +209,7 @@ def _judge_rows(
     near = find_relatives(predictions.parents, len(predictions.classes))
     best, share, own, crowd = overlaps(confident, label, truth, near, iou)
     known = find_known_classes(model_to_data, predictions.parents, len(predictions.classes))
-    # the last entry speaks of the label −1 of objects outside the classes
+    # the last entry is for the label −1 of objects outside the classes
     foreign = ~np.append(known, False)
     object_label = np.full(len(best), OOD)
     object_label[best >= 0] = truth.label[best[best >= 0]]

@@ -72,7 +72,7 @@ def farthest_first(
         best, length, vector = int(rows[at]), lengths[at], remaining[at]
         order.append(best)
         left[kinds[best]] -= 1
-        # a product of a matrix and a vector: the differences themselves take ten times as long
+        # a product of a matrix and a vector: computing the differences takes ten times as long
         square = lengths + length - 2 * (remaining @ vector)
         nearest = np.minimum(nearest, np.sqrt(np.maximum(square, 0)))
         nearest[at] = -1.0

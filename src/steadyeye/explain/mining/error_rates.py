@@ -86,7 +86,7 @@ def _count_by_cluster(wins: Sequence[NDArray[Any]], cluster: NDArray[np.intp]) -
     """
     times = np.bincount(cluster)
     several = np.flatnonzero(times)
-    # of a single one each trial counts by itself
+    # with a single cluster each trial counts by itself
     place, totals = cluster, np.ones(len(cluster), dtype=np.int64)
     if len(several) > 1:
         place, totals = several, times[several]
@@ -175,7 +175,7 @@ class Confusion:
     weak_places: NDArray[np.int64]
     are_images: bool
 
-    # of hundreds of pairs a report lists a few, and only those need an interval
+    # a report lists few of hundreds of pairs, and only those need an interval
     @cached_property
     def sure(self) -> Interval:
         """The share of the objects of the class with such a detection above `SCORE`."""
@@ -187,7 +187,7 @@ class Confusion:
         return self._share(self.weak_places)
 
     def _share(self, places: Sequence[int] | NDArray[np.int64]) -> Interval:
-        # names take more memory than all else that is known of an object
+        # names take more memory than all other data of an object
         videos = self.videos[self.image[self.objects]]
         share = proportion(np.isin(self.objects, places), videos)
         return of_images(share) if self.are_images else share
@@ -242,7 +242,7 @@ def _find_confusions(predictions: Predictions, score: float) -> dict[tuple[int, 
         read_entries(column, places)
         for column, places in ((boxes.label, things), (raw.label, rows), (raw.score, rows))
     )
-    # of each pair and object the most confident detection comes first; ties by row
+    # the most confident detection of each pair and object comes first; ties by row
     order = np.lexsort((rows, -scores, things, own, label))
     is_first = np.arange(len(order)) == 0
     for column in (label, own, things):

@@ -36,7 +36,7 @@ from steadyeye.runner.collect import tables as read_tables
 from steadyeye.runner.measure import rebuilt
 
 RANKS = ("confidence", "novelty")
-POOL = 4  # times as many as the limit of a class are looked at, the most confident of it
+POOL = 4  # candidates of a class to examine, as a multiple of its limit
 KNOWN = 200  # correct detections that a novel mistake is to be unlike
 
 

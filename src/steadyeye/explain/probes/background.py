@@ -130,7 +130,7 @@ def _masker(masks: str) -> tuple[Masker | None, str]:
             f"background(masks={masks!r}): give 'truth', 'grabcut', \"hf(name='…')\" or "
             "\"torchvision(name='maskrcnn_resnet50_fpn')\""
         )
-    # torch is only asked for where it is needed
+    # torch is imported only if it is needed
     segmentation = importlib.import_module("steadyeye.models.detectors.instance_masks")
     segment, mark = segmentation.instances(parse(masks))
     return lambda image, target: nearest(segment(image), target), mark

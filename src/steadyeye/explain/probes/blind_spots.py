@@ -28,7 +28,7 @@ PACKAGES = ("onnx",)
 EXTRA = "explain"
 
 MOST = 20_000
-KEPT = 8  # decoded images held, since crops of one image follow each other
+KEPT = 8  # decoded images in memory, because crops of one image follow each other
 NAME = "blind_spots"
 
 
@@ -88,7 +88,7 @@ class Regions:
     crop: CropRule
     settings: Mapping[str, Any]
     _decoded: Callable[[bool, int], Image] = field(init=False, repr=False)
-    # what is asked of a crop is a vector
+    # the model's output for a crop is a vector
     classes: ClassVar[Classes | None] = None
     notes: ClassVar[tuple[str, ...]] = ()
 

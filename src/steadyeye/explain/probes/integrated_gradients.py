@@ -28,7 +28,7 @@ TOLERANCE = 0.01
 """Completeness: the sum of the attributions equals the score difference within this share of it."""
 FIRST = 32  # steps, doubled until the attributions are complete
 MOST = 1024
-ABREAST = 4  # inputs a forward pass, of small ones as many as have so many pixels
+ABREAST = 4  # inputs per forward pass; of small ones as many as have so many pixels
 PIXELS = 416 * 416
 
 
@@ -165,7 +165,7 @@ def integrated_gradients(subject: Subject, baseline: str = "black", steps: int =
     grid = ProbeGrid(
         subject, "integrated_gradients", once, _same, settings, measure=measure, unmeasured=INSIDE
     )
-    # a target takes a hundred passes there and back
+    # a target takes a hundred forward and backward passes
     return Probe(grid, shard=1)
 
 

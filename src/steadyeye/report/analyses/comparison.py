@@ -31,7 +31,7 @@ def comparison(evaluated: Sequence[Evaluated]) -> Section | None:
 
     None for a single model, and if the models have different samples.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_models, example_predictions
         >>> tables = example_predictions(margin=0.5), example_predictions(margin=0.8)

@@ -48,7 +48,7 @@ def conditional_robustness(evaluated: Sequence[Evaluated]) -> Section | None:
     None where no model has the metric. Gu et al., "Using Videos to Evaluate Image Model
     Robustness", 2019; Shankar et al., Figures 8 and 9.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_models, example_predictions
         >>> print(conditional_robustness(example_models(example_predictions(margin=0.5))).title)

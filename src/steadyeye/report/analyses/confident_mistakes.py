@@ -31,7 +31,7 @@ def confident_mistakes(evaluated: Sequence[Evaluated], score: float = SCORE) -> 
     `explain.mining.causes` (Lau et al. 2021, Section 3); pictures are of each mistake once. None if
     no detection has that score.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_detections, example_models
         >>> print(confident_mistakes(example_models(example_detections())).title)

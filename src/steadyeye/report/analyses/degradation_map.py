@@ -19,7 +19,7 @@ def degradation_map(evaluated: Sequence[Evaluated]) -> Section | None:
 
     None where no model has `degraded_accuracy`.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_models, example_sweep
         >>> print(degradation_map(example_models(example_sweep())).title)

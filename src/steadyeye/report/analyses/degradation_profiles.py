@@ -27,7 +27,7 @@ def degradation_profiles(evaluated: Sequence[Evaluated]) -> Section | None:
 
     None if no model has one of these results. Swingler 2022, Figures 4–6.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_models, example_sweep
         >>> print(degradation_profiles(example_models(example_sweep())).title)

@@ -19,7 +19,7 @@ def degradation_ranking(evaluated: Sequence[Evaluated]) -> Section | None:
     videos), adjusted by Holm for all pairs. None for a single model, or if the models have
     different operators or images.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_models, example_sweep
         >>> print(degradation_ranking(example_models(example_sweep(), example_sweep(seed=1))).title)

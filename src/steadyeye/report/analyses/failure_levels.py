@@ -36,7 +36,7 @@ def failure_levels(evaluated: Sequence[Evaluated]) -> Section | None:
     None if no model has `failure_points`. The published 50 % points of three networks are shown for
     comparison. Swingler 2022, Tables 1–3.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_models, example_sweep
         >>> print(failure_levels(example_models(example_sweep())).title)

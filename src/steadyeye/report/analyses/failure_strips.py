@@ -26,7 +26,7 @@ def failure_strips(evaluated: Sequence[Evaluated]) -> Section | None:
     for each model and operator the image that is wrong at the lowest level, next to the original;
     None if none is wrong.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_models, example_sweep
         >>> print(failure_strips(example_models(example_sweep())).title)

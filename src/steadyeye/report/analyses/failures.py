@@ -36,7 +36,7 @@ def failures(evaluated: Sequence[Evaluated]) -> Section | None:
     earlier); a frame that breaks several anchors is shown once per model. At most 24 over all
     models, every model in turn. None if no set breaks.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_models, example_predictions
         >>> print(failures(example_models(example_predictions(margin=0.5))).title)

@@ -25,7 +25,7 @@ def flips(evaluated: Sequence[Evaluated]) -> Section | None:
 
     A flip's confidence is the lower of its two frames'. None if no two frames are consecutive.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_models, example_video
         >>> print(flips(example_models(example_video())).title)

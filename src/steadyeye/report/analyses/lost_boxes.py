@@ -41,7 +41,7 @@ def lost_boxes(evaluated: Sequence[Evaluated]) -> Section | None:
     `pm_k_map`. Kinds and gains as in TIDE (Bolya et al. 2020); pictures as in Shankar et al.,
     Figure 4.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_detections, example_models
         >>> print(lost_boxes(example_models(example_detections())).title)

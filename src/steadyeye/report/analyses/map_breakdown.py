@@ -26,7 +26,7 @@ def map_breakdown(evaluated: Sequence[Evaluated]) -> Section | None:
 
     None where no model has `pm_k_map`. Sizes are COCO's: below 32², to 96², above, in pixels.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_detections, example_models
         >>> print(map_breakdown(example_models(example_detections())).title)

@@ -26,7 +26,7 @@ def map_curve(evaluated: Sequence[Evaluated]) -> Section | None:
 
     None where no model has either result with a value. Shankar et al., Table 3.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_detections, example_models
         >>> print(map_curve(example_models(example_detections())).title)

@@ -66,7 +66,7 @@ def object_steadiness(evaluated: Sequence[Evaluated]) -> Section | None:
 
     None where no model has `blink_rate`, or no object has 5 detections.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_models, example_tracks
         >>> print(object_steadiness(example_models(example_tracks())).title)

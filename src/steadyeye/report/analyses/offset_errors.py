@@ -66,7 +66,7 @@ def offset_errors(evaluated: Sequence[Evaluated]) -> Section | None:
     review another one over the frames that it did not accept. None if no set has a neighbour.
     Shankar et al., Figure 5.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_models, example_predictions
         >>> print(offset_errors(example_models(example_predictions(margin=0.5))).title)

@@ -59,7 +59,7 @@ def per_class(evaluated: Sequence[Evaluated]) -> Section | None:
     (`median_interval`) holds for few videos, and for classes of few anchors. None on data without
     anchors. Shankar et al., Figure 7.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_models, example_predictions
         >>> print(per_class(example_models(example_predictions(margin=0.5))).title)

@@ -27,7 +27,7 @@ def pm_curve(evaluated: Sequence[Evaluated]) -> Section | None:
 
     None where no model has a `pm_k` result with a value. Shankar et al., Figure 11.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_models, example_predictions
         >>> print(pm_curve(example_models(example_predictions(margin=0.5))).title)

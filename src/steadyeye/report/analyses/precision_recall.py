@@ -24,7 +24,7 @@ def precision_recall(evaluated: Sequence[Evaluated]) -> Section | None:
 
     None where no model has `pm_k_map`.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_detections, example_models
         >>> print(precision_recall(example_models(example_detections())).title)

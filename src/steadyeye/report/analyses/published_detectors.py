@@ -22,7 +22,7 @@ def published_detectors(evaluated: Sequence[Evaluated]) -> Section | None:
     Published on ImageNet-Vid-Robust at k = 10. None where no model has `pm_k_map`. Shankar et
     al., Table 3.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_detections, example_models
         >>> print(published_detectors(example_models(example_detections())).title)

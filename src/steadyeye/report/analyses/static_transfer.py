@@ -54,7 +54,7 @@ def static_transfer(evaluated: Sequence[Evaluated]) -> Section | None:
     Anchors without a neighbour are left out. None for fewer than two models on the same samples.
     Shankar et al., Figure 6.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_models, example_predictions
         >>> tables = example_predictions(margin=0.5), example_predictions(margin=0.8)

@@ -22,7 +22,7 @@ def timeline(evaluated: Sequence[Evaluated]) -> Section | None:
 
     Of more than four videos, those with the most changes per second. None without predictions.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_models, example_video
         >>> print(timeline(example_models(example_video())).title)

@@ -24,7 +24,7 @@ def unstable_clips(evaluated: Sequence[Evaluated]) -> Section | None:
     not overlap and do not cross scene cuts; at most eight over all models, each model in turn. A
     strip shows the frames just before and just after changes. None without prediction changes.
 
-    Example, on made-up predictions:
+    Example with invented predictions:
 
         >>> from steadyeye.testing import example_models, example_video
         >>> print(unstable_clips(example_models(example_video())).title)

@@ -234,7 +234,7 @@ def list_states(connection: Connection) -> Mapping[str, str]:
 
 
 def _is_answered(connection: Connection, block: str) -> bool:
-    """Whether nothing of a block is left to be answered; two decisions at once take turns."""
+    """Whether a block is completely answered; locked, so that simultaneous decisions wait."""
     connection.execute(_LOCK_BLOCK, {"block": block})
     return not connection.execute(_UNANSWERED, {"block": block}).scalar_one()
 

@@ -163,7 +163,7 @@ def write_pair(connection: Connection, key: str) -> None:
 
 
 def write_parents(connection: Connection, stage: str, unit: str) -> None:
-    """Writes what was decided of an anchor, or an image's objects, to what hangs on it."""
+    """Writes the decision on an anchor, or on an image's objects, to the dependent items."""
     rows = connection.execute(_UNIT, {"stage": stage, "unit": unit}).all()
     outcomes = [settle(connection, row) for row in rows]
     if stage == "anchors":

@@ -96,7 +96,7 @@ def _clip_seconds(seconds: float) -> float:
 
 
 def find_standing(connection: Connection, item: int, reviewer: int) -> Any:
-    """The decision of a reviewer on an item that stands, as a row of `decisions`; None: none."""
+    """The standing decision of a reviewer on an item, a row of `decisions`, or None."""
     row = connection.execute(_LAST, {"item": item, "reviewer": reviewer}).one_or_none()
     return row if row is not None and row.kind != "undo" else None
 

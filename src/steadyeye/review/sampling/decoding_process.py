@@ -66,7 +66,7 @@ def read_frames(
 
 
 def _decode_again(spec: Spec, out: Path, seconds: float) -> Iterator[Beginning | StoredFrame]:
-    """What `_decode` gives, from a second process where the first ended; nothing comes twice."""
+    """The output of `_decode`, continued by a second process if the first ended; no repeats."""
     passed_on = 0
     for is_last in (False, True):
         try:
@@ -132,7 +132,7 @@ def _kill(process: BaseProcess) -> None:
 
 
 def _receive(spec: Spec, receiver: Connection, seconds: float) -> Iterator[Beginning | StoredFrame]:
-    """What the process sends. Raises `EOFError` where it ended, also within a message."""
+    """The next message of the process. Raises `EOFError` if it ended, also within a message."""
     while True:
         if not receiver.poll(seconds):
             raise UsageError(f"{spec} gave no frame for {seconds:.0f} s; leave the file out")

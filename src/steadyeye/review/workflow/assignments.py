@@ -59,7 +59,7 @@ def assign_item(
 
 
 def count_assigned(connection: Connection, item: int, change: int) -> None:
-    """Adds to the number of reviewers to whom an item is given."""
+    """Changes the number of reviewers to whom an item is assigned."""
     connection.execute(_COUNT_ASSIGNED, {"of": item, "change": change})
 
 

@@ -209,7 +209,7 @@ def undo(
 def _cut_boxes(
     connection: Connection, rules: Rules, item: int, answer: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """An answer with its boxes cut to the image of their item, where its size is known."""
+    """An answer with its boxes clipped to the image of their item, if its size is known."""
     size = rules.find_size(connection.execute(_ITEM, {"item": item}).one().payload["image"])
     return {"boxes": answer["boxes"] if size is None else cut_boxes(answer["boxes"], size)}
 

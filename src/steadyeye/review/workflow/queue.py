@@ -220,7 +220,7 @@ def _place_item(item: Item, seed: int) -> int:
 
 
 def move_items(connection: Connection, stage: str, unit: str, states: tuple[str, str]) -> None:
-    """Moves the items of a unit from one state to another; those in neither are left alone."""
+    """Moves the items of a unit from one state to another; other items are unchanged."""
     change = {"of": stage, "below": unit, "before": states[0], "state": states[1]}
     connection.execute(_MOVE, change)
 
@@ -237,7 +237,7 @@ def open_item(connection: Connection, item: Item, plan: ReviewPlan) -> None:
 
 
 def close_item(connection: Connection, stage: str, key: str) -> None:
-    """Withdraws an item that nobody need decide any more; one that is done stays so."""
+    """Withdraws an item that needs no decision any more; a done item is unchanged."""
     connection.execute(_CLOSE, {"of": stage, "named": key})
 
 

@@ -66,7 +66,7 @@ def are_late(minutes: float) -> tuple[ColumnElement[bool], ...]:
 
 
 def count_left(connection: Connection, plan: ReviewPlan, reviewer: Reviewer) -> Mapping[str, int]:
-    """Stage → how many items wait for a reviewer: given to them, or free for them."""
+    """Stage → number of items that wait for a reviewer: assigned to them, or free for them."""
     left, who = count_free(connection, reviewer), {"reviewer": reviewer.id}
     assigned = (
         select(items.c.stage, func.count())
