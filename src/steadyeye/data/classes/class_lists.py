@@ -1,6 +1,5 @@
 """Class lists: the ones we ship, and those users write."""
 
-import csv
 import re
 import unicodedata
 from collections import Counter
@@ -45,8 +44,7 @@ def shipped_classes(name: str) -> Classes:
         mids = tuple(openimages.released_names())
         above = openimages.parents(mids, openimages.hierarchy())
         return Classes(tuple(openimages.released_names().values()), parents=above, closed=True)
-    with (wordnet.DATA / f"{name}.csv").open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    rows = wordnet.read_list(name)
     texts = tuple(row["name"] for row in rows)
     wnids = tuple(row["wnid"] for row in rows)
     if not any(wnids):

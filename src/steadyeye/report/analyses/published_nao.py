@@ -1,7 +1,6 @@
 """The user's detectors on natural adversarial objects, compared with published ones."""
 
-import csv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -12,6 +11,7 @@ from steadyeye.core.claims import Claim, above, below, every, first
 from steadyeye.core.format import format_share, number_of, percent
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Figure, Section, Table, Topic
+from steadyeye.core.storage.text_files import read_shipped
 from steadyeye.core.types import Evaluated, Result, needs
 from steadyeye.metrics.detection.frame_ap import (
     ap,
@@ -50,14 +50,12 @@ class PublishedDetector:
 @cache
 def read_published() -> tuple[PublishedDetector, ...]:
     """The published detectors, in the order of the paper's table."""
-    with DATA.open(newline="", encoding="utf-8") as file:
-        lines = list(csv.DictReader(file))
 
-    def share(line: dict[str, str], key: str) -> float:
+    def share(line: Mapping[str, str], key: str) -> float:
         return float(line[key]) / 100
 
     detectors = []
-    for line in lines:
+    for line in read_shipped(DATA):
         key = "coco_val_map" if line["coco_val_map"] else "coco_test_dev_map"
         of = "COCO val" if line["coco_val_map"] else "COCO test-dev"
         plain, without = share(line, "nao_map"), share(line, "nao_map_without_ood")
