@@ -22,6 +22,7 @@ from steadyeye.report.charts.specs import (
     describe_omitted,
     dot,
     layer,
+    map_names,
     shares,
 )
 
@@ -195,11 +196,10 @@ def _datum(loss: Loss) -> dict[str, Any]:
 
 
 def _layers(names: list[str], colours: list[str], parts: list[str]) -> list[dict[str, Any]]:
-    scale = {"domain": names, "range": colours}
     channels = {
         "y": {"field": "part", "type": "nominal", "title": None, "sort": parts},
         "yOffset": {"field": "model", "type": "nominal", "sort": names},
-        "color": {"field": "model", "type": "nominal", "scale": scale, "legend": BELOW},
+        "color": map_names("model", names, colours, BELOW),
     }
     title = "share of anchors: pm-k ○ to accuracy ●"
 

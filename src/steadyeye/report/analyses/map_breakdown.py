@@ -15,7 +15,7 @@ from steadyeye.core.types import Evaluated, needs
 from steadyeye.metrics.detection.average_precision import dataset_ap
 from steadyeye.metrics.detection.frame_ap import frame_quality, frames, worst
 from steadyeye.metrics.detection.matching import AREAS, by_area
-from steadyeye.report.charts.specs import WHOLE, chart, layer, lines, shares
+from steadyeye.report.charts.specs import WHOLE, chart, layer, lines, quantity, shares
 from steadyeye.report.subsets import distance
 
 IOU = (0.5,)
@@ -107,12 +107,7 @@ def _by_offset(model: str, sets: PmSets, quality: NDArray[np.float64]) -> list[d
 
 def _figure(rows: list[dict[str, Any]], models: list[str]) -> Figure:
     encoding = {
-        "x": {
-            "field": "offset",
-            "type": "quantitative",
-            "title": "offset from the anchor (frames)",
-            "axis": WHOLE,
-        },
+        "x": quantity("offset", "offset from the anchor (frames)", axis=WHOLE),
         "y": shares("value", "mean frame AP"),
         **lines(models, "model"),
     }

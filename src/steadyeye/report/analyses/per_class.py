@@ -13,7 +13,7 @@ from steadyeye.core.report_types import Figure, Section, Table, Topic
 from steadyeye.core.stats.bounded_means import median_interval
 from steadyeye.core.stats.intervals import Interval, number_clusters, proportion
 from steadyeye.core.types import Evaluated, needs
-from steadyeye.report.charts.specs import PALETTE, SCHEMA, shares
+from steadyeye.report.charts.specs import PALETTE, SCHEMA, layer, map_names, shares
 from steadyeye.report.subsets import distance
 
 MEASURES = ("accuracy", "pm-k")
@@ -201,29 +201,13 @@ def _layers() -> list[dict[str, Any]]:
     y = {"field": "class", "type": "nominal", "title": None, "axis": {"labelLimit": 160}}
     offset = {"field": "measure", "sort": list(MEASURES)}
     legend = {"title": None, "orient": "bottom"}
-    scale = {"domain": list(MEASURES), "range": [PALETTE[5], PALETTE[0]]}
-    hue = {"field": "measure", "type": "nominal", "scale": scale, "legend": legend}
+    hue = map_names("measure", MEASURES, [PALETTE[5], PALETTE[0]], legend)
     # or the last label of a chart runs into the first of the next
     axis = {"axis": {"format": ".0%", "labelFlush": True, "values": [0, 0.25, 0.5, 0.75, 1]}}
-    bars = {
-        "mark": {"type": "bar", "tooltip": True},
-        "encoding": {
-            "y": y,
-            "yOffset": offset,
-            "x": {**shares("value", "share of anchors"), **axis},
-            "color": hue,
-        },
-    }
-    whiskers = {
-        "mark": {"type": "rule"},
-        "encoding": {
-            "y": y,
-            "yOffset": offset,
-            "x": {**shares("low", "share of anchors"), **axis},
-            "x2": {"field": "high"},
-        },
-    }
-    return [bars, whiskers]
+    place = {"y": y, "yOffset": offset}
+    ends = {"x": {**shares("low", "share of anchors"), **axis}, "x2": {"field": "high"}}
+    bar = {"x": {**shares("value", "share of anchors"), **axis}, "color": hue}
+    return [layer("bar", {**place, **bar}, tooltip=True), layer("rule", {**place, **ends})]
 
 
 def _table(rows: Sequence[_Class]) -> Table:

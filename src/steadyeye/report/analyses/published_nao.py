@@ -24,7 +24,7 @@ from steadyeye.metrics.detection.frame_ap import (
     select_counted_rows,
 )
 from steadyeye.metrics.detection.matching import IOUS
-from steadyeye.report.charts.specs import PALETTE, chart, dot
+from steadyeye.report.charts.specs import PALETTE, chart, dot, map_names, names_of
 
 DATA = Path(__file__).resolve().parent / "data" / "published_nao.csv"
 SOURCE = "Lau et al., “Natural Adversarial Objects”, 2021, Table 2"
@@ -291,19 +291,9 @@ def layers(models: Sequence[str]) -> list[dict[str, Any]]:
         "title": "relative drop in mAP",
         "axis": {"format": ".0%", "tickCount": 5},
     }
-    y = {
-        "field": "model",
-        "type": "nominal",
-        "sort": list(models),
-        "title": None,
-        "axis": {"labelLimit": 150, "ticks": False},
-    }
-    hue = {
-        "field": "of",
-        "type": "nominal",
-        "scale": {"domain": ["yours", "published"], "range": [PALETTE[1], PALETTE[6]]},
-        "legend": {"title": None, "orient": "bottom"},
-    }
+    y = names_of("model", list(models), labelLimit=150, ticks=False)
+    legend = {"title": None, "orient": "bottom"}
+    hue = map_names("of", ["yours", "published"], [PALETTE[1], PALETTE[6]], legend)
     line = {
         "mark": {"type": "rule", "strokeWidth": 3},
         "transform": [{"filter": "isValid(datum.low)"}],

@@ -16,7 +16,7 @@ from steadyeye.core.stats import bootstrap
 from steadyeye.core.stats.intervals import Interval, proportion
 from steadyeye.core.stats.paired import difference, prepare_outcomes
 from steadyeye.core.types import Evaluated, needs
-from steadyeye.report.charts.specs import BELOW, PALETTE, SCHEMA, shares
+from steadyeye.report.charts.specs import BELOW, PALETTE, SCHEMA, dot, layer, shares
 from steadyeye.report.subsets import distance
 
 MEASURES = (
@@ -223,13 +223,10 @@ def _layers(names: list[str]) -> list[dict[str, Any]]:
     }
     x = {"x": shares("low", "share right"), "x2": {"field": "high"}}
     shape = {**measure, "scale": {"domain": domain, "range": list(SHAPES)}}
-    point = {"type": "point", "filled": True, "size": 60, "opacity": 1, "tooltip": True}
+    value = {"x": shares("value", "share right"), "shape": shape}
     return [
-        {"mark": {"type": "rule", "opacity": 0.6}, "encoding": {**channels, **x}},
-        {
-            "mark": point,
-            "encoding": {**channels, "x": shares("value", "share right"), "shape": shape},
-        },
+        layer("rule", {**channels, **x}, opacity=0.6),
+        dot({**channels, **value}, tooltip=True),
     ]
 
 
