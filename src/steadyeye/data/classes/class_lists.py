@@ -24,11 +24,6 @@ Entry: TypeAlias = tuple[str, str | None]
 """A name and its wnid; either may be empty, and is then found from the other."""
 
 
-def names() -> tuple[str, ...]:
-    """The class lists we ship, sorted."""
-    return LISTS
-
-
 @cache
 def shipped_classes(name: str) -> Classes:
     """A class list we ship, one of `LISTS`, in the order of its release; it is the whole of it.

@@ -9,10 +9,12 @@ from numpy.typing import NDArray
 
 from steadyeye.data.open_images.classes import Kinds
 from steadyeye.data.open_images.csv_blocks import (
+    NO_CLASS,
     TEXT,
     Fault,
     blocks,
     check_columns,
+    find_faults,
     number_column,
     numbers,
     refuse,
@@ -21,6 +23,7 @@ from steadyeye.data.open_images.csv_blocks import (
 
 NEEDED = ("ImageID", "LabelName", "Confidence")
 COLUMNS = {"ImageID": TEXT, "LabelName": TEXT, "Confidence": pa.float64()}
+UNVERIFIED = "with a confidence other than 0 and 1, not verified by people"
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,33 +65,11 @@ def read(path: Path, kinds: Kinds) -> LabelRows:
         ids.append(batch.column("ImageID"))
         label.append(number_column(batch.column("LabelName"), kinds.place))
         positive.append(confidence == 1)
-        faults += _faults(batch, label[-1], confidence, rows)
+        tests = {NO_CLASS: label[-1] < 0, UNVERIFIED: ~np.isin(confidence, (0, 1))}
+        faults += find_faults(batch, NEEDED, rows, tests)
         rows += batch.num_rows
     refuse(path, faults)
     distinct, image = unify_columns(ids)
     if not rows:
         return NOTHING
     return LabelRows(distinct, image, np.concatenate(label), np.concatenate(positive))
-
-
-def _faults(
-    batch: pa.RecordBatch,
-    label: NDArray[np.int32],
-    confidence: NDArray[np.float64],
-    before: int,
-) -> list[Fault]:
-    tests = (
-        ("of classes that have no description", label < 0),
-        ("with a confidence other than 0 and 1, not verified by people", ~_is_verified(confidence)),
-    )
-    faults = []
-    for title, bad in tests:
-        if bad.any():
-            row = int(bad.argmax())
-            cells = ", ".join(str(batch.column(name)[row].as_py()) for name in NEEDED)
-            faults.append(Fault(title, int(bad.sum()), f"line {before + row + 2}: {cells}"))
-    return faults
-
-
-def _is_verified(confidence: NDArray[np.float64]) -> NDArray[np.bool_]:
-    return np.asarray((confidence == 0) | (confidence == 1))

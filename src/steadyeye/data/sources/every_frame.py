@@ -61,7 +61,6 @@ class WholeClips:
     fingerprint: str
     clips: Sequence[Clip] = field(repr=False)
     step: int = 1
-    absent: Callable[[], Sequence[str]] = field(repr=False, default=list)
     classes: Classes | None = None
     reading: tuple[str, ...] = ()
 
@@ -94,7 +93,7 @@ class WholeClips:
 
     def missing(self) -> Sequence[str]:
         """Files that inference would need and that are not there."""
-        return self.absent()
+        return [str(file) for file in find_missing(self.files())]
 
     def files(self) -> Sequence[Place]:
         """The files that the images are read from, each once, in the order of the samples."""
@@ -170,18 +169,9 @@ def every_frame(
     for name, file in files.items():
         index = videos[name] = decoder.index(file)
         scene_cuts = known(name, len(index)) if known else shot_detection.of_video(index)
-        clips.append(
-            Clip(
-                name,
-                len(index),
-                index.fps,
-                scene_cuts,
-                index.seconds,
-                partial(decoder.frame, index),
-                index.key,
-                [file],
-            )
-        )
+        read = partial(decoder.frame, index)
+        clip = Clip(name, len(index), index.fps, scene_cuts, index.seconds, read, index.key, [file])
+        clips.append(clip)
         marks.append(f"{name}:{len(index)}:{file.stat().st_size}:{scene_cuts}")
     return WholeClips(
         name=root.stem,
@@ -205,23 +195,10 @@ def _of_images(root: Place, step: int, cuts: str, fps: float | None) -> WholeCli
     known = _read_cuts(cuts, videos)
     for name, paths in videos.items():
         scene_cuts = known(name, len(paths)) if known else shot_detection.of_images(paths)
-        clips.append(
-            Clip(
-                name,
-                len(paths),
-                float(fps),
-                scene_cuts,
-                partial(_at, fps),
-                _still(paths),
-                _key(paths),
-                paths,
-            )
-        )
+        at, read, key = partial(_at, fps), partial(_still, paths), partial(_key, paths)
+        clips.append(Clip(name, len(paths), float(fps), scene_cuts, at, read, key, paths))
         marks += [f"{name}/{path.name}:{path.stat().st_size}" for path in paths]
         marks.append(str(scene_cuts))
-
-    def lacking() -> list[str]:
-        return [str(path) for paths in videos.values() for path in find_missing(paths)]
 
     return WholeClips(
         name=root.name,
@@ -230,7 +207,6 @@ def _of_images(root: Place, step: int, cuts: str, fps: float | None) -> WholeCli
         clips=clips,
         step=step,
         reading=unread_notes(root, image_file.SUFFIXES),
-        absent=lacking,
     )
 
 
@@ -257,9 +233,9 @@ def _at(fps: float, number: int) -> float:
     return number / fps
 
 
-def _still(paths: Sequence[Place]) -> Callable[[int], decoder.Frame]:
-    return lambda number: decoder.Frame(decoder.UNSEEN, partial(image_file.read, paths[number]))
+def _still(paths: Sequence[Place], number: int) -> Frame:
+    return Frame(UNSEEN, partial(image_file.read, paths[number]))
 
 
-def _key(paths: Sequence[Place]) -> Callable[[int], str]:
-    return lambda number: image_file.ImageFile(paths[number]).key()
+def _key(paths: Sequence[Place], number: int) -> str:
+    return image_file.ImageFile(paths[number]).key()

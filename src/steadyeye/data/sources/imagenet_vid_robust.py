@@ -16,7 +16,7 @@ from steadyeye.core.storage.files import Place
 from steadyeye.core.storage.sha256sums import check_sums
 from steadyeye.core.storage.text_files import read_json
 from steadyeye.data.classes.class_lists import read, shipped_classes
-from steadyeye.data.video.frame_folders import absentees, sampler
+from steadyeye.data.video.frame_folders import sampler
 from steadyeye.data.video.paths import resolve
 from steadyeye.data.video.pm_set_source import COLUMNS, FrameSets, Member, set_notes
 
@@ -78,7 +78,6 @@ def imagenet_vid_robust(root: str, videos: list[str] | None = None) -> FrameSets
         members=members,
         sample=sampler(locate),
         image_files=lambda member: [locate(member)],
-        absent=absentees(locate),
         notes=(*set_notes(members), f"{number_of(several, 'frame')} with several labels"),
     )
 

@@ -13,7 +13,7 @@ from steadyeye.data.classes.class_lists import classes_of_names, read
 from steadyeye.data.images import image_file
 from steadyeye.data.images.exif import read_time
 from steadyeye.data.images.near_duplicates import find_near_duplicates, make_view
-from steadyeye.data.video.frame_folders import absentees, sampler
+from steadyeye.data.video.frame_folders import sampler
 from steadyeye.data.video.paths import list_files, resolve_path, unread_notes
 from steadyeye.data.video.pm_set_source import COLUMNS, FrameSets, Member, set_notes
 
@@ -73,7 +73,6 @@ def photo_bursts(
         members=members,
         sample=sampler(locate),
         image_files=lambda member: [locate(member)],
-        absent=absentees(locate),
         notes=(
             *set_notes(members),
             f"sets of photos by {by}",

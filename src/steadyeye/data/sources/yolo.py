@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from steadyeye.core.boxes import Boxes, boxes
-from steadyeye.core.errors import SampleError, UsageError, every
+from steadyeye.core.errors import SampleError, UsageError, every, one_line
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.confinement import check_folder, confine
@@ -84,7 +84,7 @@ def _content(path: Path) -> dict[str, Any]:
         raise UsageError(f"cannot read '{path}': it is nested too deeply; flatten it") from None
     # of tags whose value is none PyYAML raises all of these
     except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError) as error:
-        reason = " ".join(str(error).split())[:300]
+        reason = one_line(error)
         raise UsageError(f"cannot read '{path}': {reason}; write names: and folders") from None
     if not isinstance(content, dict) or not content.get("names"):
         raise UsageError(f"'{path}' has no names; list the classes under names:")

@@ -15,7 +15,7 @@ from steadyeye.core.storage.text_files import read_table
 from steadyeye.core.types import Classes, Labels
 from steadyeye.data.annotations.ytbb_reviews import PairReviews, frame_of, read_pairs, read_reviews
 from steadyeye.data.classes.class_lists import shipped_classes
-from steadyeye.data.video.frame_folders import absentees, sampler
+from steadyeye.data.video.frame_folders import sampler
 from steadyeye.data.video.paths import resolve
 from steadyeye.data.video.pm_set_source import COLUMNS, FrameSets, Member, set_notes
 
@@ -83,7 +83,6 @@ def ytbb_robust(
         members=members,
         sample=sampler(locate),
         image_files=lambda member: [locate(member)],
-        absent=absentees(locate),
         notes=(
             *set_notes(members),
             *_review_notes(anchors, accepted, pairs),
