@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -63,7 +63,12 @@ def imagenet_vid_robust(root: str, videos: list[str] | None = None) -> FrameSets
     ]
     members = tuple(m for m in every if names is None or Path(m.video).name in names)
 
-    locate = _locator(base, members)
+    inside = confine(base, metadata / "pmsets.json")
+    for member in members:
+        inside(member.id)
+
+    def locate(member: Member) -> Place:
+        return base / member.id
 
     several = sum(len(member.truth) > 1 for member in members)
     return FrameSets(
@@ -80,17 +85,6 @@ def imagenet_vid_robust(root: str, videos: list[str] | None = None) -> FrameSets
         image_files=lambda member: [locate(member)],
         notes=(*set_notes(members), f"{number_of(several, 'frame')} with several labels"),
     )
-
-
-def _locator(base: Path, members: Sequence[Member]) -> Callable[[Member], Place]:
-    """A function that returns the file of a member.
-
-    Raises `UsageError` for one outside the root.
-    """
-    inside = confine(base, base / "metadata" / "pmsets.json")
-    for member in members:
-        inside(member.id)
-    return lambda member: base / member.id
 
 
 def _mark(member: Member) -> str:

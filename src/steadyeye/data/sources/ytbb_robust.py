@@ -1,8 +1,7 @@
 """YTBB-Robust as released."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -73,7 +72,11 @@ def ytbb_robust(
     }
     members = tuple(chain.from_iterable(sets_of.values()))
 
-    locate = partial(_frame_path, confine(base / "frames", base / "metadata"))
+    inside = confine(base / "frames", base / "metadata")
+
+    def locate(member: Member) -> Place:
+        return inside(member.id)
+
     return FrameSets(
         is_published_list=True,
         name=_name(anchors, accepted, members, pairs is not None),
@@ -90,10 +93,6 @@ def ytbb_robust(
             *_gaps(chosen, sets_of, k, pairs),
         ),
     )
-
-
-def _frame_path(inside: Callable[[str], Place], member: Member) -> Place:
-    return inside(member.id)
 
 
 def _mark(member: Member) -> str:

@@ -133,16 +133,13 @@ def read(labels: str | None) -> Sidecar:
         raise UsageError(f"no label file at '{path}'; check the path")
     rows = _json(path) if path.suffix.lower() == ".json" else _csv(path)
     class_names = rows.get("classes") or _distinct(rows["videos"])
-    if not isinstance(class_names, Mapping | list) or not all(
-        isinstance(text, str) for text in class_names
-    ):
+    is_list = isinstance(class_names, list) and all(isinstance(n, str) for n in class_names)
+    wnids = dict.fromkeys(class_names) if is_list else class_names
+    if not isinstance(wnids, Mapping) or not all(isinstance(w, str | None) for w in wnids.values()):
         raise UsageError(f"the labels '{path}': classes must be names, or {{name: wnid or null}}")
-    wnids = class_names if isinstance(class_names, Mapping) else dict.fromkeys(class_names)
     pairs = {_name(name): wnid for name, wnid in wnids.items()}
     if len(pairs) < len(wnids):
         raise UsageError(f"the labels '{path}' have two classes that differ by blanks; keep one")
-    if not all(isinstance(wnid, str | None) for wnid in pairs.values()):
-        raise UsageError(f"the labels '{path}': classes must be names, or {{name: wnid or null}}")
     try:
         classes = classes_of_names(pairs) if pairs else None
     except UsageError as error:

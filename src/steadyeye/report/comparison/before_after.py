@@ -61,6 +61,14 @@ def steps(evaluated: Sequence[Evaluated]) -> list[Step]:
     return pairs
 
 
+def find_shared(before: Evaluated, after: Evaluated, name: str) -> str:
+    """The name, with its parameters, of a metric that both models have; empty if there is none."""
+    for key in after.bound_metrics:
+        if key.partition("(")[0] == name and key in before.bound_metrics:
+            return key
+    return ""
+
+
 def augmentation(predictions: Predictions) -> tuple[str, ...]:
     """The operators that augmented the training images of a model."""
     operators: Sequence[Mapping[str, Any]] = predictions.recipe.get("augmentation") or ()
