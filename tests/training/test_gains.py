@@ -429,8 +429,8 @@ def test_failure_points_are_compared_whatever_else_is_asked_for(more):
     base_model = make_sweep({"fog": FOG, "blur": BLUR}, "base", "b")
     better = [[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 1, 0], [0, 0, 1, 0]]
     other = make_sweep({"fog": better, "blur": better}, "tuned", "t", base=BASE)
-    asked = split(f"failure_points(thresholds=[0.5], images='all'){more}")
-    models = [evaluate_metrics(run, asked) for run in (base_model, other)]
+    metrics = split(f"failure_points(thresholds=[0.5], images='all'){more}")
+    models = [evaluate_metrics(run, metrics) for run in (base_model, other)]
     points = degradation_gains(models).tables[-1]
     assert points.caption == "Failure points of base and tuned"
     assert [(row[0], row[1], row[6]) for row in points.rows] == [

@@ -12,7 +12,6 @@ from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.confinement import confine
-from steadyeye.core.storage.files import Place
 from steadyeye.core.storage.sha256sums import check_sums
 from steadyeye.core.storage.text_files import read_json
 from steadyeye.data.classes.class_lists import read, shipped_classes
@@ -67,9 +66,6 @@ def imagenet_vid_robust(root: str, videos: list[str] | None = None) -> FrameSets
     for member in members:
         inside(member.id)
 
-    def locate(member: Member) -> Place:
-        return base / member.id
-
     several = sum(len(member.truth) > 1 for member in members)
     return FrameSets(
         name=_name(base.name, every, len(members), own_classes=class_file.is_file()),
@@ -81,8 +77,8 @@ def imagenet_vid_robust(root: str, videos: list[str] | None = None) -> FrameSets
             *(("closed",) if own and closed else ()),
         ),
         members=members,
-        sample=sampler(locate),
-        image_files=lambda member: [locate(member)],
+        sample=sampler(lambda member: base / member.id),
+        image_files=lambda member: [base / member.id],
         notes=(*set_notes(members), f"{number_of(several, 'frame')} with several labels"),
     )
 
