@@ -17,8 +17,15 @@ from steadyeye.data.images import image_file
 from steadyeye.data.video import decoder, label_sidecar, shot_detection
 from steadyeye.data.video.decoder import UNSEEN, Frame
 from steadyeye.data.video.frame_folders import list_frame_folders
-from steadyeye.data.video.paths import VIDEOS, holds, list_files, resolve_path, unread_notes
-from steadyeye.data.video.video_names import check_names, name_video
+from steadyeye.data.video.paths import (
+    VIDEOS,
+    check_names,
+    holds,
+    list_files,
+    name_video,
+    resolve_path,
+    unread_notes,
+)
 from steadyeye.data.video.video_notes import video_notes
 
 COLUMNS = ("group", "video", "frame", "step", "scene", "seconds", "fps")

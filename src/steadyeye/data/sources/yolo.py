@@ -18,7 +18,7 @@ from steadyeye.core.storage.text_files import check_text, read_number, read_text
 from steadyeye.data.annotations.column_images import BoxedImage, ColumnImages, join_images
 from steadyeye.data.classes.class_lists import classes_of_names, close_list
 from steadyeye.data.images import image_file
-from steadyeye.data.images.exif import UPRIGHT, read_orientation
+from steadyeye.data.images.image_header import UPRIGHT, read_orientation
 from steadyeye.data.video.paths import list_files, resolve
 
 SLACK = 0.01  # tools round

@@ -27,8 +27,7 @@ from steadyeye.core.storage.files import URL, Place
 from steadyeye.core.storage.text_files import read_json, read_table, read_whole
 from steadyeye.core.types import Classes, Labels
 from steadyeye.data.classes.class_lists import classes_of_names, close_list
-from steadyeye.data.video.paths import resolve_path
-from steadyeye.data.video.video_names import absence_notes, check_names, find_name
+from steadyeye.data.video.paths import absence_notes, check_names, find_name, resolve_path
 
 WHOLE = 2**62
 ALL = "*"
@@ -87,7 +86,7 @@ class Sidecar:
         return frozenset(label for range_ in ranges for label in range_.labels)
 
     def of(self, video: str) -> VideoLabels:
-        """The entry of a video by one of its names (see `video_names`), or that for all (`*`)."""
+        """The entry of a video by one of its names (see `names_of`), or that for all (`*`)."""
         return self.videos.get(find_name(video, self.videos) or ALL, VideoLabels())
 
     def labelled_videos(self, videos: Sequence[str]) -> list[str]:

@@ -1,4 +1,7 @@
-"""The file of boxes, `…-annotations-bbox.csv`, as columns."""
+"""The files of boxes and of labels that people verified, as columns.
+
+`…-annotations-bbox.csv` and `…-human-imagelabels-boxable.csv`.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -78,7 +81,7 @@ class _Block:
     unjudged: int
 
 
-def read(path: Path, kinds: Kinds) -> BoxRows:
+def read_boxes(path: Path, kinds: Kinds) -> BoxRows:
     """The boxes in a file.
 
     `IsGroupOf` makes a crowd. Raises `UsageError` for a column that is missing and, with how many
@@ -178,3 +181,57 @@ def _take(rows: BoxRows, places: NDArray[np.bool_ | np.intp]) -> BoxRows:
     """Some of the boxes, or all in another order."""
     columns = {name: getattr(rows, name)[places] for name in ("image", "label", "crowd", "shares")}
     return replace(rows, **columns)
+
+
+LABEL_NEEDED = ("ImageID", "LabelName", "Confidence")
+LABEL_COLUMNS = {"ImageID": TEXT, "LabelName": TEXT, "Confidence": pa.float64()}
+UNVERIFIED = "with a confidence other than 0 and 1, not verified by people"
+
+
+@dataclass(frozen=True, eq=False)
+class LabelRows:
+    """Verified labels, n rows in any order: class `label` is in image `image` or is not.
+
+    `ids`: (m,) the images in the order of their first rows. `image`, `label`: (n,) int32.
+    `positive`: (n,) bool.
+    """
+
+    ids: pa.StringArray
+    image: NDArray[np.int32]
+    label: NDArray[np.int32]
+    positive: NDArray[np.bool_]
+
+
+NOTHING = LabelRows(
+    pa.array([], pa.string()),
+    np.zeros(0, dtype=np.int32),
+    np.zeros(0, dtype=np.int32),
+    np.zeros(0, dtype=np.bool_),
+)
+
+
+def read_labels(path: Path, kinds: Kinds) -> LabelRows:
+    """The labels in a file, confidence 1 verified to be there and 0 not to be.
+
+    Raises `UsageError` for a column that is missing and, with how many and the first, for classes
+    without description and for other confidences, which a machine gave.
+    """
+    check_columns(path, LABEL_NEEDED)
+    ids: list[pa.DictionaryArray] = []
+    label: list[NDArray[np.int32]] = []
+    positive: list[NDArray[np.bool_]] = []
+    faults: list[Fault] = []
+    rows = 0
+    for batch in blocks(path, LABEL_COLUMNS):
+        confidence = numbers(batch, "Confidence")
+        ids.append(batch.column("ImageID"))
+        label.append(number_column(batch.column("LabelName"), kinds.place))
+        positive.append(confidence == 1)
+        tests = {NO_CLASS: label[-1] < 0, UNVERIFIED: ~np.isin(confidence, (0, 1))}
+        faults += find_faults(batch, LABEL_NEEDED, rows, tests)
+        rows += batch.num_rows
+    refuse(path, faults)
+    distinct, image = unify_columns(ids)
+    if not rows:
+        return NOTHING
+    return LabelRows(distinct, image, np.concatenate(label), np.concatenate(positive))
