@@ -65,6 +65,7 @@ def photo_bursts(
         return photos[ids_of[member.id]]
 
     marks = [f"{member}:{locate(member).stat().st_size}" for member in members]
+    alone = len(photos) - len(members)
     return FrameSets(
         name=root.name,
         classes=known,
@@ -77,7 +78,8 @@ def photo_bursts(
             *set_notes(members),
             f"sets of photos by {by}",
             *note,
-            *_left_out(root, len(photos) - len(members)),
+            *([f"{number_of(alone, 'photo')} left out: in no set of two or more"] if alone else []),
+            *unread_notes(root, image_file.SUFFIXES),
         ),
     )
 
@@ -89,11 +91,6 @@ def _list_members(sets: "Sets", truth: Mapping[str, Labels]) -> tuple[Member, ..
         for name, ids in sets.items()
         for index, id_ in enumerate(ids)
     )
-
-
-def _left_out(root: Place, alone: int) -> list[str]:
-    notes = [f"{number_of(alone, 'photo')} left out: in no set of two or more"] if alone else []
-    return [*notes, *unread_notes(root, image_file.SUFFIXES)]
 
 
 Sets = dict[str, list[str]]

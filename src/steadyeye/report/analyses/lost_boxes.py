@@ -235,16 +235,13 @@ def _frame(predictions: Predictions, quality: NDArray[np.float64], row: int, at:
     )
 
 
-def _name_missed(frame: _MarkedFrame) -> tuple[str, ...]:
-    return (f"missed: {', '.join(frame.missed)}",) if frame.missed else ()
-
-
 def _picture(predictions: Predictions, row: int, title: str) -> Picture:
     frame = _mark_frame(predictions, row)
+    missed = (f"missed: {', '.join(frame.missed)}",) if frame.missed else ()
     return Picture(
         sample=str(predictions.ids[row]),
         title=title,
-        lines=(*frame.lines, *_name_missed(frame))[:NAMED] or ("no detection above 0.5",),
+        lines=(*frame.lines, *missed)[:NAMED] or ("no detection above 0.5",),
         right=not frame.kinds,
         marks=frame.marks,
     )

@@ -27,7 +27,12 @@ from steadyeye.metrics.detection.matching import IOUS
 from steadyeye.report.charts.specs import PALETTE, chart, dot, map_names, names_of
 
 DATA = Path(__file__).resolve().parent / "data" / "published_nao.csv"
-SOURCE = "Lau et al., “Natural Adversarial Objects”, 2021, Table 2"
+CAUTION = (
+    "mAP over IoU 0.50 to 0.95. Published values: Lau et al., “Natural Adversarial Objects”, 2021, "
+    "Table 2, measured on the NAO set of the paper, which may differ from yours; their drop is "
+    "from COCO val (YOLOv3: from test-dev). The interval of a drop assumes that the two sets "
+    "share no image."
+)
 
 
 @dataclass(frozen=True)
@@ -101,7 +106,7 @@ def published_nao(evaluated: Sequence[Evaluated]) -> Section | None:
         place=20,
         title=claim.text if claim else _question(scores),
         claim=claim,
-        text=(*map(_describe_scores, scores), *_note_subset(scores), _caution()),
+        text=(*map(_describe_scores, scores), *_note_subset(scores), CAUTION),
         tables=(
             Table("Natural adversarial objects", header, (*own, *beside), open=True),
             *map(_classes, scores),
@@ -250,14 +255,6 @@ def _note_subset(scores: Sequence[Scores]) -> tuple[str, ...]:
     return (
         "For the relative drop, run the model on reference data too, such as COCO val: add "
         "another --data to the job, or another run to the report.",
-    )
-
-
-def _caution() -> str:
-    return (
-        f"mAP over IoU 0.50 to 0.95. Published values: {SOURCE}, measured on the NAO set of the "
-        "paper, which may differ from yours; their drop is from COCO val (YOLOv3: from "
-        "test-dev). The interval of a drop assumes that the two sets share no image."
     )
 
 

@@ -157,16 +157,11 @@ def _scores(neighbours: _Neighbours) -> list[tuple[Interval, ...]]:
 def _claim(neighbours: _Neighbours) -> Claim | None:
     """The claim whether most of the drop is on frames that break other models too."""
     counts = neighbours.wrong.sum(axis=0)
-    held_out = np.stack(
-        [~own[hardest(counts - own, neighbours.starts)] for own in neighbours.wrong]
-    )
+    on_others = [~own[hardest(counts - own, neighbours.starts)] for own in neighbours.wrong]
     # an anchor that is wrong cannot break: it takes no part on either side
-    shared = (
-        neighbours.anchor_right.astype(np.float64) - (held_out & neighbours.anchor_right)
-    ).mean(axis=0)
-    alone = ((held_out & neighbours.anchor_right).astype(np.float64) - neighbours.survives).mean(
-        axis=0
-    )
+    anchor = neighbours.anchor_right.astype(np.float64)
+    both = anchor * np.stack(on_others)
+    shared, alone = (anchor - both).mean(axis=0), (both - neighbours.survives).mean(axis=0)
     gap = difference(
         *(
             prepare_outcomes(bootstrap.mean_statistic(part, neighbours.videos, (-1, 1)))
