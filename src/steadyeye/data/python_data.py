@@ -21,7 +21,7 @@ from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.short_repr import source_in_short
 from steadyeye.core.types import Classes, Image, Labels, Sample, Source
-from steadyeye.data.annotations.string_columns import NumberedNames
+from steadyeye.data.annotations.sample_columns import NumberedNames
 from steadyeye.data.images import image_file
 from steadyeye.data.python_boxes import BoxRow
 from steadyeye.data.python_items import (

@@ -17,7 +17,7 @@ from steadyeye.core.storage.text_files import parse_json, read_text
 from steadyeye.core.types import Classes
 from steadyeye.data.annotations import coco_columns
 from steadyeye.data.annotations.coco_geometry import corners, of_segmentation, repeats
-from steadyeye.data.annotations.image_boxes import ImageBoxes, join_boxes
+from steadyeye.data.annotations.sample_columns import ImageBoxes, join_boxes
 from steadyeye.data.classes.class_lists import classes_of_names, close_list
 from steadyeye.data.classes.wordnet import of_sense
 

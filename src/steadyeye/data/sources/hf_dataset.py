@@ -22,7 +22,7 @@ from steadyeye.core.short_repr import source_in_short
 from steadyeye.core.storage.files import Place, map_requests, relative_path
 from steadyeye.core.storage.remote_path import Remote
 from steadyeye.core.types import Classes, Labels, Sample
-from steadyeye.data.annotations.string_columns import (
+from steadyeye.data.annotations.sample_columns import (
     Joined,
     Lists,
     NumberedNames,

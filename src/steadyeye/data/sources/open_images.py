@@ -20,7 +20,7 @@ from steadyeye.core.storage.files import Place
 from steadyeye.core.storage.text_columns import Texts
 from steadyeye.core.types import Classes, Image, Labels, Sample
 from steadyeye.data.annotations.coco_geometry import repeats
-from steadyeye.data.annotations.string_columns import Lists
+from steadyeye.data.annotations.sample_columns import Lists
 from steadyeye.data.images import image_file
 from steadyeye.data.images.image_file import SUFFIXES
 from steadyeye.data.open_images.annotation_files import (

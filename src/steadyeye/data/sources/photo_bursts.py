@@ -59,10 +59,9 @@ def photo_bursts(
         )
     known, truth = _read_labels(labels, photos, classes)
     members = _list_members(sets, truth)
-    ids_of = {member.id: member.id.removeprefix(f"{member.group}/") for member in members}
 
     def locate(member: Member) -> Place:
-        return photos[ids_of[member.id]]
+        return photos[member.id.removeprefix(f"{member.group}/")]
 
     marks = [f"{member}:{locate(member).stat().st_size}" for member in members]
     alone = len(photos) - len(members)
