@@ -191,7 +191,7 @@ class Layout:
     place: NDArray[np.float64]
 
 
-def layout(points: Vectors, seed: int = 0) -> Layout:
+def layout(points: Vectors) -> Layout:
     """The points on a plane by UMAP, or by their first two components if it is not installed.
 
     `points`: (n, d ≥ 2) float32, components by falling variance. McInnes, Healy and Melville,
@@ -208,7 +208,7 @@ def layout(points: Vectors, seed: int = 0) -> Layout:
     with warnings.catch_warnings():
         # that one thread is slower, and that graphs may fall apart: both are wanted
         warnings.simplefilter("ignore")
-        positions = UMAP(n_neighbors=NEIGHBOURS, random_state=seed, n_jobs=1).fit_transform(points)
+        positions = UMAP(n_neighbors=NEIGHBOURS, random_state=0, n_jobs=1).fit_transform(points)
     return Layout("UMAP", np.asarray(positions, dtype=np.float64))
 
 
