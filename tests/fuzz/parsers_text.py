@@ -12,9 +12,9 @@ from steadyeye.core import spec
 from steadyeye.core.errors import UsageError
 from steadyeye.data.annotations import box_file, review_set
 from steadyeye.data.classes import class_lists, map_file
-from steadyeye.data.open_images import boxes as open_images_boxes
 from steadyeye.data.open_images import classes as open_images_classes
-from steadyeye.data.open_images import labels as open_images_labels
+from steadyeye.data.open_images.annotation_files import read_boxes as read_open_boxes
+from steadyeye.data.open_images.annotation_files import read_labels as read_open_labels
 from steadyeye.data.sources.mot import mot
 from steadyeye.data.sources.voc import voc
 from steadyeye.data.sources.yolo import yolo
@@ -124,14 +124,14 @@ PARSERS = [
     Parser(
         "open-images-boxes",
         partial(write, OPEN_IMAGES),
-        partial(read_open_images, open_images_boxes.read, "boxes.csv"),
+        partial(read_open_images, read_open_boxes, "boxes.csv"),
         {"boxes.csv": "csv", "classes.csv": "csv"},
         known_faults=(("boxes.csv", b"ImageID,LabelName\ra,/m/0k4j\r"),),
     ),
     Parser(
         "open-images-labels",
         partial(write, OPEN_IMAGES),
-        partial(read_open_images, open_images_labels.read, "labels.csv"),
+        partial(read_open_images, read_open_labels, "labels.csv"),
         {"labels.csv": "csv"},
     ),
     Parser(

@@ -423,6 +423,22 @@ def test_each_model_is_counted_on_what_it_has_right():
     assert "<svg" in vl_convert.vegalite_to_svg(profiles.spec)
 
 
+@pytest.mark.parametrize("more", ["", ", failure_points(thresholds=[0.9])"])
+def test_failure_points_are_compared_whatever_else_is_asked_for(more):
+    """Of four images the base has three right at level 0; with images='all' four count."""
+    base_model = make_sweep({"fog": FOG, "blur": BLUR}, "base", "b")
+    better = [[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 1, 0], [0, 0, 1, 0]]
+    other = make_sweep({"fog": better, "blur": better}, "tuned", "t", base=BASE)
+    metrics = split(f"failure_points(thresholds=[0.5], images='all'){more}")
+    models = [evaluate_metrics(run, metrics) for run in (base_model, other)]
+    points = degradation_gains(models).tables[-1]
+    assert points.caption == "Failure points of base and tuned"
+    assert [(row[0], row[1], row[6]) for row in points.rows] == [
+        ("blur", "50\u202f%", "4"),
+        ("fog", "50\u202f%", "4"),
+    ]
+
+
 def test_the_operators_of_the_augmentation_come_first():
     how = [{"operator": "fog", "levels": [0, 8], "share": 1.0}]
     base_model = make_sweep(

@@ -115,7 +115,7 @@ def _sample_frames(
     """`steadyeye sample` of frames; `sampling`: which frames of videos; `form`: of progress."""
     from steadyeye.core import plugins
     from steadyeye.data.video.label_sidecar import read
-    from steadyeye.data.video.video_names import check_distinct
+    from steadyeye.data.video.paths import check_distinct
     from steadyeye.review.sampling.decoding_process import read_frames
     from steadyeye.review.sampling.sampling import (
         Sampling,

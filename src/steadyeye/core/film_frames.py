@@ -1,15 +1,22 @@
-"""Pictures and films of an exhibit: frames of a set, and frames around a place of a video."""
+"""Pictures and films of an exhibit: frames of a set, and frames around a place of a video.
+
+And which exhibits are shown: of each model in turn, the first of them on the first screen.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.format import clock
 from steadyeye.core.predictions import Predictions
-from steadyeye.core.report_types import Film, FilmFrame, Picture
+from steadyeye.core.report_types import Exhibit, Film, FilmFrame, Picture
 
 AROUND = 10  # frames on either side of a place of a video
+
+Item = TypeVar("Item")
 
 ShowFrame = Callable[[int, str], FilmFrame]
 """`(row, its place in words) -> frame`."""
@@ -119,3 +126,14 @@ def _own_frame(predictions: Predictions, row: int) -> FilmFrame:
     line = f"predicts {answer}, {predictions.format_score(score)}"
     share = predictions.find_share(score)
     return FilmFrame(str(predictions.ids[row]), at, line, share, answer=answer)
+
+
+def take_turns(lists: Sequence[Sequence[Item]], most: int | None = None) -> list[Item]:
+    """The first of each list, the second of each, and so on; at most `most`, None: all."""
+    longest = max(map(len, lists), default=0)
+    return [items[i] for i in range(longest) for items in lists if i < len(items)][:most]
+
+
+def name_lead(exhibits: Sequence[Exhibit], words: str) -> Exhibit | None:
+    """The first of some exhibits with `words` before its title; None without any."""
+    return replace(exhibits[0], title=f"{words}: {exhibits[0].title}") if exhibits else None

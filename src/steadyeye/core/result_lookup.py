@@ -19,7 +19,7 @@ def find(results: Mapping[str, Result], name: str) -> Result | None:
 
 def read_k(result: Result) -> int:
     """The k of a `pm_k` or `drop` result, in native frames."""
-    return int(_find_parameter(result, "k") or 0)
+    return int(read_parameter(result, "k") or 0)
 
 
 def add_parameters(name: str, parameters: Mapping[str, object]) -> str:
@@ -39,10 +39,10 @@ def add_parameters(name: str, parameters: Mapping[str, object]) -> str:
 
 def read_score(result: Result, default: float) -> float:
     """The score threshold of a detector's result; `default` if its name has none."""
-    return float(_find_parameter(result, "score") or default)
+    return float(read_parameter(result, "score") or default)
 
 
-def _find_parameter(result: Result, parameter: str) -> str:
+def read_parameter(result: Result, parameter: str) -> str:
     """A parameter in the name of a result, as text; empty if it has none."""
     written = re.search(rf"\b{parameter}=([^,)]+)", result.name)
     return written[1] if written else ""

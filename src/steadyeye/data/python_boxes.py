@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.boxes import Boxes, from_sides
 from steadyeye.core.boxes import boxes as make_boxes
-from steadyeye.core.errors import UsageError
+from steadyeye.core.errors import UsageError, one_line
 
 CATEGORY_KEYS = ("category", "categories", "label", "labels", "class")
 EXAMPLE = "{'boxes': [[x0, y0, x1, y1], …], 'labels': [0, …]}, in pixels"
@@ -67,7 +67,7 @@ def read_answer(label: Any, name: str) -> BoxRow:
     try:
         return _read(label)
     except (TypeError, ValueError, KeyError, AttributeError) as error:
-        raise _refuse(name, " ".join(str(error).split())[:200]) from error
+        raise _refuse(name, one_line(error)) from error
 
 
 def _refuse(name: str, reason: str) -> UsageError:

@@ -21,7 +21,7 @@ from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.short_repr import source_in_short
 from steadyeye.core.types import Classes, Image, Labels, Sample, Source
-from steadyeye.data.annotations.string_columns import NumberedNames
+from steadyeye.data.annotations.sample_columns import NumberedNames
 from steadyeye.data.images import image_file
 from steadyeye.data.python_boxes import BoxRow
 from steadyeye.data.python_items import (
@@ -117,7 +117,8 @@ def read_items(
     count = ask(lambda: len(data), f"the length of the data ({describe(data)})")
     if not count:
         raise UsageError(f"the data ({describe(data)}) are empty; give at least one item")
-    labels, keys = _read_all(data, count, name, skip_unreadable)
+    pairs = [_read_one(data, i, f"{name}/{i:08d}", skip_unreadable) for i in range(count)]
+    labels, keys = [label for label, _ in pairs], [key for _, key in pairs]
     known = find_classes(data, labels, classes)
     truths = [number_label(label, known, f"{name}/{i:08d}") for i, label in enumerate(labels)]
     boxes = None
@@ -156,18 +157,11 @@ def read_first_image(source: Source) -> Image:
     return source[0].image()
 
 
-def _read_all(
-    data: Any, count: int, name: str, skip_unreadable: bool
-) -> tuple[list[Label], list[str]]:
-    """The label of every item, and the hash of its image, or why that cannot be read."""
-    pairs = [
-        _read_one(data, index, f"{name}/{index:08d}", skip_unreadable) for index in range(count)
-    ]
-    return [label for label, _ in pairs], [key for _, key in pairs]
-
-
 def _read_one(data: Any, index: int, where: str, skip_unreadable: bool) -> tuple[Label, str]:
-    """The label of an item, None where it is not given, and what stands for its image."""
+    """The label of an item, None where it is not given, and the hash of its image.
+
+    Or, for a hash, why the image cannot be read.
+    """
     try:
         image, label = split_item(ask_item(data, index), where)
     except SampleError as error:

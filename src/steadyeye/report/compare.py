@@ -149,6 +149,11 @@ def rank_groups(
 def _explain_errors(models: Sequence[Evaluated]) -> str:
     """That no sample has a prediction of every model; blank where some have."""
     tables = [model.predictions for model in models]
+    if any(not np.array_equal(table.ids, tables[0].ids) for table in tables):
+        return (
+            f"a search (--fast) tests each model on images of {tables[0].data} and levels of its "
+            "own, so models are not compared; run `steadyeye degrade` without --fast"
+        )
     if len(tables) < 2 or np.all([table.valid for table in tables], axis=0).any():
         return ""
     counts = [f"{table.model} {int(table.valid.sum()):,} of {len(table):,}" for table in tables]

@@ -47,7 +47,7 @@ def check_trackers(names: Sequence[str]) -> None:
     for name in names:
         if name not in TRACKERS:
             raise unknown("tracker", name, tuple(TRACKERS))
-        if find_spec(TRACKERS[name].package) is None:
+        if find_spec(name) is None:
             raise UsageError(f"--log {name} needs its package; pip install {name}")
 
 
@@ -67,7 +67,7 @@ def log_run(
         for entry in evaluated:
             logged = describe_run(folder, entry, record)
             try:
-                lines.append(TRACKERS[name].log(logged))
+                lines.append(TRACKERS[name](logged))
             except Exception as error:
                 reason = " ".join(str(error).split())[:300]
                 raise UsageError(
@@ -200,19 +200,12 @@ def _log_dvclive(run: LoggedRun) -> str:
     return f"dvclive: {run.name}, {folder}"
 
 
-@dataclass(frozen=True)
-class Tracker:
-    """An experiment tracker: what it is imported by, and what logs a run to it."""
-
-    package: str
-    log: Callable[[LoggedRun], str]
-
-
-TRACKERS: Mapping[str, Tracker] = MappingProxyType(
+TRACKERS: Mapping[str, Callable[[LoggedRun], str]] = MappingProxyType(
     {
-        "mlflow": Tracker("mlflow", _log_mlflow),
-        "wandb": Tracker("wandb", _log_wandb),
-        "tensorboard": Tracker("tensorboard", _log_tensorboard),
-        "dvclive": Tracker("dvclive", _log_dvclive),
+        "mlflow": _log_mlflow,
+        "wandb": _log_wandb,
+        "tensorboard": _log_tensorboard,
+        "dvclive": _log_dvclive,
     }
 )
+"""Package → what logs a run to it."""

@@ -63,7 +63,10 @@ def claim(doing: str, models: Sequence[ProbedModel]) -> Claim | None:
     None if it is not clear for all of them. It has the numbers of one model.
     """
     gaps = [difference(item.effects) for item in models]
-    by = _by(models[0]) if len(models) == 1 else ""
+    by = ""
+    if len(models) == 1:
+        wrong, right = _changes(models[0])
+        by = f": by {wrong:.2f} and {right:.2f}"
     texts = [
         f"{doing} changes confident mistakes {way} than correct detections{by}"
         for way in ("less", "more")
@@ -91,11 +94,6 @@ def question(doing: str, models: Sequence[ProbedModel]) -> str:
     end = few if verdicts == {"few"} else "no clear difference"
     wrong, right = _changes(models[0])
     return f"{text} Mistakes by {wrong:.2f}, correct detections by {right:.2f}: {end}"
-
-
-def _by(model: ProbedModel) -> str:
-    wrong, right = _changes(model)
-    return f": by {wrong:.2f} and {right:.2f}"
 
 
 def _changes(model: ProbedModel) -> tuple[float, float]:

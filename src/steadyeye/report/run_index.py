@@ -217,8 +217,7 @@ def _read_mined(folder: Place, run: ListedRun) -> ListedRun:
     if not run.report:
         again = "no report yet; run the same command again to finish it"
         return replace(run, state=UNFINISHED, reason=again)
-    several = "" if count == 1 else "s"
-    return replace(run, state=FINISHED, reason=f"{count:,} confident mistake{several}")
+    return replace(run, state=FINISHED, reason=number_of(count, "confident mistake"))
 
 
 def _about(record: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:

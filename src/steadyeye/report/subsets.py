@@ -1,6 +1,5 @@
 """Accuracy, pm-k and drop on parts of the data."""
 
-import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,8 +11,9 @@ from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
 from steadyeye.core.report_types import Figure, Table
 from steadyeye.core.result_lookup import find, read_k
 from steadyeye.core.stats.intervals import Interval, proportion
+from steadyeye.core.storage.text_files import read_shipped
 from steadyeye.core.types import Evaluated
-from steadyeye.metrics.testbed.published_models import why_not
+from steadyeye.metrics.testbed.published_models import TITLES, why_not
 from steadyeye.report.charts.specs import (
     BELOW,
     PALETTE,
@@ -22,10 +22,9 @@ from steadyeye.report.charts.specs import (
     describe_omitted,
     dot,
     layer,
+    map_names,
     shares,
 )
-
-SETS = {"imagenet_vid_robust": "ImageNet-Vid-Robust", "ytbb_robust": "YTBB-Robust"}
 
 
 @dataclass(frozen=True)
@@ -40,9 +39,9 @@ class Loss:
     published: bool = False
 
 
-def distance(model: Evaluated, sets: PmSets) -> int:
-    """The k of the run's metrics, or the largest in the data."""
-    result = find(model.results, "pm_k")
+def distance(model: Evaluated, sets: PmSets, metric: str = "pm_k") -> int:
+    """The k of the run's metric, or the largest in the data."""
+    result = find(model.results, metric)
     return farthest(sets, read_k(result) if result else None)
 
 
@@ -78,11 +77,10 @@ class PublishedLosses:
         The drop is the difference of the printed accuracies: a printed drop may be off by a
         rounding.
         """
-        with self.path.open(newline="", encoding="utf-8") as file:
-            return tuple(
-                _row(row, self.parts.get(row[self.part], row[self.part]), self.n)
-                for row in csv.DictReader(file)
-            )
+        return tuple(
+            _row(row, self.parts.get(row[self.part], row[self.part]), self.n)
+            for row in read_shipped(self.path)
+        )
 
 
 def _row(row: Mapping[str, str], part: str, n: str) -> Loss:
@@ -97,7 +95,7 @@ def _row(row: Mapping[str, str], part: str, n: str) -> Loss:
 
     original, perturbed = share("original"), share("perturbed")
     drop = round((original.value or 0.0) - (perturbed.value or 0.0), 6)
-    model = f"published, {SETS.get(row['dataset'], row['dataset'])}"
+    model = f"published, {TITLES.get(row['dataset'], row['dataset'])}"
     return Loss(
         model, part, original, perturbed, Interval(drop, None, None, anchors, "published"), True
     )
@@ -198,11 +196,10 @@ def _datum(loss: Loss) -> dict[str, Any]:
 
 
 def _layers(names: list[str], colours: list[str], parts: list[str]) -> list[dict[str, Any]]:
-    scale = {"domain": names, "range": colours}
     channels = {
         "y": {"field": "part", "type": "nominal", "title": None, "sort": parts},
         "yOffset": {"field": "model", "type": "nominal", "sort": names},
-        "color": {"field": "model", "type": "nominal", "scale": scale, "legend": BELOW},
+        "color": map_names("model", names, colours, BELOW),
     }
     title = "share of anchors: pm-k ○ to accuracy ●"
 

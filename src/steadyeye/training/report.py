@@ -7,7 +7,7 @@ from typing import Any
 from steadyeye.core.format import number_of, percent
 from steadyeye.core.report_types import Figure, Section, Table, Topic
 from steadyeye.report.charts.specs import PALETTE, chart, lines, shares
-from steadyeye.report.comparison.before_after import Gain, TrainingGains, table
+from steadyeye.report.comparison.before_after import Gain, TrainingGains, tables
 from steadyeye.report.render.document import Document
 from steadyeye.training import job
 from steadyeye.training.before_after import HeldOutComparison
@@ -74,18 +74,14 @@ def summarize(
 
 def _build_comparison(both: HeldOutComparison) -> Section:
     """The base and the fine-tuned model on the same held-out data."""
-    tables = (
-        ()
-        if both.gain is None
-        else (table("Before and after training", [_name_models(both.gain)]),)
-    )
+    gains = () if both.gain is None else (_name_models(both.gain),)
     return Section(
         topic=Topic.TRAINING,
         place=0,
         title=both.title,
         claim=both.claim,
         text=(*both.sentences, *both.method),
-        tables=tables,
+        tables=tables("Before and after training", gains),
     )
 
 

@@ -11,9 +11,8 @@ import numpy as np
 
 from steadyeye.core.errors import SampleError
 from steadyeye.core.types import Image
-from steadyeye.data.video.bitstream import avc_sets, units
+from steadyeye.data.video.bitstream import PictureNumbers, avc_sets, picture_numbers, units
 from steadyeye.data.video.decoder import follow_matrix
-from steadyeye.data.video.random_access import PictureNumbers, picture_numbers
 from steadyeye.data.video.video_index import picture_stream
 from steadyeye.watch.frames import convert
 

@@ -9,7 +9,7 @@ from whole_runs import Watcher
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Classes
 from steadyeye.data.classes import class_mapping, meanings, wordnet
-from steadyeye.data.classes.class_lists import classes_of_names, from_names, names, shipped_classes
+from steadyeye.data.classes.class_lists import LISTS, classes_of_names, from_names, shipped_classes
 from steadyeye.report.build import document
 from steadyeye.runner.job import Job
 from steadyeye.runner.run import run
@@ -255,7 +255,7 @@ def test_every_class_of_coco_voc_and_bdd_has_a_meaning():
     for name in ("coco", "voc", "bdd"):
         assert all(meanings.of(shipped_classes(name))), name
     assert meanings.of(COCO) == COCO.names
-    assert set(names()) >= {"voc", "kitti", "bdd", "coco", "openimages", "ytbb", "vid30"}
+    assert set(LISTS) >= {"voc", "kitti", "bdd", "coco", "openimages", "ytbb", "vid30"}
 
 
 # --- what `check` and the headline say

@@ -4,7 +4,7 @@ from collections import defaultdict
 
 import pytest
 
-from steadyeye.data.classes.class_lists import names, shipped_classes
+from steadyeye.data.classes.class_lists import LISTS, shipped_classes
 from steadyeye.data.classes.synonyms import fold_class, match_class
 
 SAME = [
@@ -67,7 +67,7 @@ def test_words_for_different_classes_do_not_match(name, other):
     assert match_class(name, ["zebra", other]) == name
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", LISTS)
 def test_no_two_classes_of_a_shipped_list_are_one(name):
     classes = shipped_classes(name).names
     by_key = defaultdict(set)

@@ -15,8 +15,7 @@ from steadyeye.core.errors import SampleError, UsageError
 from steadyeye.core.spec import parse
 from steadyeye.data.classes import openimages
 from steadyeye.data.images import image_file
-from steadyeye.data.open_images import boxes as box_file
-from steadyeye.data.open_images import csv_blocks
+from steadyeye.data.open_images import annotation_files, csv_blocks
 from steadyeye.predictions.read import cells, read
 from steadyeye.runner import saved_detections, validate
 from steadyeye.runner.job import Job
@@ -302,7 +301,7 @@ def test_a_repeated_box_counts_once(folder, monkeypatch):
         distinct.setdefault(f"{image:016x}", {})[NAMES[kind], sides, group] = None
     write(folder / "val-annotations-bbox.csv", *lines)
     for step in (1 << 16, 7):
-        monkeypatch.setattr(box_file, "STEP", step)
+        monkeypatch.setattr(annotation_files, "STEP", step)
         source = build_source(folder, labels=None)
         table, names = source.table, source.classes.names
         assert list(source.ids) == list(distinct)

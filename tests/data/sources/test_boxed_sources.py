@@ -13,7 +13,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import parse
 from steadyeye.core.types import Classes
 from steadyeye.data.annotations import box_file
-from steadyeye.data.annotations.box_pm_sets import boxed_sets
+from steadyeye.data.annotations.boxed_videos import Sequences, boxed_sets
 from steadyeye.data.classes.class_lists import shipped_classes
 from steadyeye.data.video.pm_set_source import Drawing
 from steadyeye.testing import check_source
@@ -480,7 +480,7 @@ def test_anchors_have_objects_and_neighbours_need_not(tmp_path):
     frames = {"clip": [tmp_path / f"{i}.jpg" for i in range(30)]}
     car = boxes([[0, 0, 5, 5]], [0])
     frame_boxes = {"clip": [car if i % 3 == 0 else boxes([], []) for i in range(30)]}
-    source = boxed_sets("set", frames, frame_boxes, Classes(("car",)), Drawing(5, 2, 0))
+    source = boxed_sets("set", Sequences(frames, frame_boxes), Classes(("car",)), Drawing(5, 2, 0))
     anchors = [m for m in source.members if m.offset == 0]
     assert len(anchors) == 5
     assert all(member.frame % 3 == 0 for member in anchors)
@@ -488,15 +488,15 @@ def test_anchors_have_objects_and_neighbours_need_not(tmp_path):
     assert "frames without an object" in source.notes[-1]
     blank = {"clip": [boxes([], [])] * 30}
     with pytest.raises(UsageError, match="no object in any of its 30 frames"):
-        boxed_sets("set", frames, blank, Classes(("car",)), Drawing(5, 2, 0))
+        boxed_sets("set", Sequences(frames, blank), Classes(("car",)), Drawing(5, 2, 0))
 
 
 def test_the_fingerprint_changes_with_a_box(tmp_path):
     frames = {"clip": [tmp_path / f"{i}.jpg" for i in range(5)]}
     fingerprints = [
         boxed_sets(
-            "set", frames, {"clip": [boxes([[0, 0, 5, y]], [0])] * 5}, Classes(("c",)),
-            Drawing(1, 1, 0),
+            "set", Sequences(frames, {"clip": [boxes([[0, 0, 5, y]], [0])] * 5}),
+            Classes(("c",)), Drawing(1, 1, 0),
         ).fingerprint
         for y in (5, 6)
     ]  # fmt: skip

@@ -6,7 +6,7 @@ from PIL import Image
 
 import steadyeye as se
 from steadyeye.core.errors import UsageError
-from steadyeye.data.images.exif import read_time
+from steadyeye.data.images.image_header import read_time
 from steadyeye.data.sources.photo_bursts import photo_bursts
 from steadyeye.testing import check_source
 

@@ -553,6 +553,14 @@ def test_models_without_a_sample_that_all_predicted_are_refused_as_such():
         rank_models([[steady("whole"), broken]])
 
 
+def test_models_of_a_search_are_not_compared():
+    """A search tests other levels of each model, so that their tables have other rows."""
+    tables = (sweep({"fog": FOG}, "one"), sweep({"fog": FOG[:2]}, "other"))
+    models = [evaluate_metrics(replace(table, fingerprint="f")) for table in tables]
+    with pytest.raises(UsageError, match=r"a search \(--fast\) tests each model on .* own, so"):
+        rank_models([models])
+
+
 def test_other_samples_are_not_compared():
     original = steady("one")
     other = evaluate_metrics(replace(original.predictions, fingerprint="g"))

@@ -13,6 +13,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
@@ -27,9 +28,9 @@ UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 """The first bytes of UTF-16 texts of spreadsheets and editors."""
 
 SEPARATORS = (",", ";", "\t")
+"""The separators of cells: spreadsheets use a semicolon where a comma is the decimal mark."""
 SEPARATOR_LINE = re.compile(r'\s*"?sep=([^"\r\n])"?[,;\t ]*(?=\r|\n|$)', re.IGNORECASE)
 """The first line by which Excel reads the separator."""
-"""The separators of cells: spreadsheets use a semicolon where a comma is the decimal mark."""
 
 MOST_COLUMNS = 20_000
 """More than a spreadsheet has; each is compared with the known ones."""
@@ -203,6 +204,13 @@ def read_rows(path: Place, title: str) -> Iterator[tuple[int, list[str]]]:
         ) from None
 
 
+@cache
+def read_shipped(path: Path) -> tuple[Mapping[str, str], ...]:
+    """The rows of a CSV file that the package ships, as they stand there: column → text."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return tuple(csv.DictReader(file))
+
+
 def encode_csv(rows: Iterable[Iterable[object]]) -> str:
     """The rows of a table, its header first, as the text of a CSV file, with protected cells."""
     text = io.StringIO()
@@ -216,12 +224,7 @@ def protect_cells(row: Iterable[object]) -> list[object]:
     A text that begins like one, with `=`, `+`, `-`, `@` (in full width too), a tab or a line end,
     gets an apostrophe in front, which `read_rows` removes. Numbers stay, also as texts.
     """
-    return [
-        f"'{cell}"
-        if isinstance(cell, str) and _FORMULA.match(cell) and not _is_number(cell)
-        else cell
-        for cell in row
-    ]
+    return [f"'{cell}" if isinstance(cell, str) and _is_formula(cell) else cell for cell in row]
 
 
 def _restore(cell: str) -> str:
@@ -363,12 +366,8 @@ def read_xml(path: Place, title: str) -> Element:
     """The root of an XML file. Raises `UsageError` if it is invalid or defines entities."""
     content = _read_bytes(path, title)
     try:
-        _refuse_entities(content)
+        _refuse_entities(path, content)
         return ElementTree.fromstring(content)  # noqa: S314 - entities are refused above
-    except _EntityError:
-        raise UsageError(
-            f"'{path}' defines entities, which annotations never need; export it again"
-        ) from None
     # for unknown encodings, expat raises a ValueError or a LookupError
     except (ElementTree.ParseError, expat.ExpatError, ValueError, LookupError) as error:
         raise UsageError(
@@ -376,13 +375,13 @@ def read_xml(path: Place, title: str) -> Element:
         ) from None
 
 
-class _EntityError(Exception):
-    """A document defines entities, which can grow without bound."""
+def _refuse_entities(path: Place, content: bytes) -> None:
+    """Raises `UsageError` for a document that defines entities, which can grow without bound."""
 
-
-def _refuse_entities(content: bytes) -> None:
     def refuse(*_: object) -> None:
-        raise _EntityError
+        raise UsageError(
+            f"'{path}' defines entities, which annotations never need; export it again"
+        )
 
     parser = expat.ParserCreate()
     parser.EntityDeclHandler = refuse

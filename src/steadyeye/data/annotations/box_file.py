@@ -33,8 +33,7 @@ from steadyeye.data.annotations import coco_file
 from steadyeye.data.annotations.coco_geometry import once, repeats
 from steadyeye.data.classes.class_lists import classes_of_names
 from steadyeye.data.video.label_sidecar import Range, VideoLabels
-from steadyeye.data.video.paths import resolve_path
-from steadyeye.data.video.video_names import absence_notes, find_name
+from steadyeye.data.video.paths import absence_notes, find_name, resolve_path
 
 CORNERS = ("x0", "y0", "x1", "y1")
 NEEDED = ("video", "frame", "label", *CORNERS)
@@ -58,7 +57,7 @@ class BoxFile:
     sizes: Mapping[str, Mapping[int, Size]] = field(default_factory=dict)
 
     def of(self, video: str) -> Mapping[int, Boxes]:
-        """The boxes of a video by a name of it (see `video_names`), frame by frame."""
+        """The boxes of a video by a name of it (see `names_of`), frame by frame."""
         return self.videos.get(self._name(video), {})
 
     def size(self, video: str, frame: int) -> Size | None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from steadyeye.core.boxes import from_sides
 from steadyeye.core.disk_columns import DiskColumn, release_pages, split_entries, split_spans
 from steadyeye.core.storage.json_lists import ObjectFile, decode_in_pieces
-from steadyeye.data.annotations.image_boxes import BoxColumns, ImageBoxes
+from steadyeye.data.annotations.sample_columns import BoxColumns, ImageBoxes
 
 PIECE = 50_000
 """Annotations that are grouped together."""

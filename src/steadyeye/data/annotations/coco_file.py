@@ -16,8 +16,8 @@ from steadyeye.core.storage.files import Place
 from steadyeye.core.storage.text_files import parse_json, read_text
 from steadyeye.core.types import Classes
 from steadyeye.data.annotations import coco_columns
-from steadyeye.data.annotations.coco_geometry import corners, of_segmentation
-from steadyeye.data.annotations.image_boxes import ImageBoxes, join_boxes
+from steadyeye.data.annotations.coco_geometry import corners, of_segmentation, repeats
+from steadyeye.data.annotations.sample_columns import ImageBoxes, join_boxes
 from steadyeye.data.classes.class_lists import classes_of_names, close_list
 from steadyeye.data.classes.wordnet import of_sense
 
@@ -167,12 +167,7 @@ def distinct(annotations: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]
 
 
 def _repeats(more: int, total: int) -> tuple[str, ...]:
-    if not more:
-        return ()
-    return (
-        f"{more:,} of {number_of(total, 'annotation')} in the file twice, with the same "
-        "image, class, box and mask; each counts once",
-    )
+    return repeats(more, total, "annotation", "class, box and mask")
 
 
 def _same_files(images: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
-"""True boxes as files write them: corners, COCO's boxes and its two kinds of masks."""
+"""True boxes as files write them: corners, COCO's boxes and its two kinds of masks, VOC's XML."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from xml.etree.ElementTree import Element
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +10,8 @@ from numpy.typing import NDArray
 from steadyeye.core.boxes import Boxes
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
+from steadyeye.core.storage.files import Place
+from steadyeye.core.storage.text_files import read_number
 from steadyeye.data.images.image_file import VARIABLE, read_max_pixels
 
 MOST_BITS = 50
@@ -35,6 +38,15 @@ def inside(
     return (x0, y0, x1, y1) if x0 < x1 and y0 < y1 else None
 
 
+def read_xml_size(root: Element, path: Place) -> tuple[int, int] | None:
+    """Height and width of an image, where VOC's XML says them."""
+    height, width = (
+        read_number(root.findtext(f"size/{side}") or "0", f"'{path}': the size's {side}")
+        for side in ("height", "width")
+    )
+    return (int(height), int(width)) if height > 0 and width > 0 else None
+
+
 def once(objects: Boxes) -> Boxes:
     """The boxes of an image, each once: the same class and corners twice are one object."""
     rows = np.column_stack([objects.boxes, objects.labels, objects.crowd])
@@ -47,14 +59,12 @@ def once(objects: Boxes) -> Boxes:
     )
 
 
-def repeats(more: int, of: int) -> tuple[str, ...]:
+def repeats(
+    more: int, of: int, noun: str = "box", alike: str = "class and corners"
+) -> tuple[str, ...]:
     """The note that boxes stood in a file more than once; none where none did."""
-    if not more:
-        return ()
-    return (
-        f"{more:,} of {number_of(of, 'box')} in the file twice, with the same image, class "
-        "and corners; each counts once",
-    )
+    note = f"in the file twice, with the same image, {alike}; each counts once"
+    return (f"{more:,} of {number_of(of, noun)} {note}",) if more else ()
 
 
 def extent(mask: NDArray[np.bool_]) -> tuple[float, float, float, float] | None:

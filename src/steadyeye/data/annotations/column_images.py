@@ -19,8 +19,7 @@ from steadyeye.core.storage.files import Place, find_missing
 from steadyeye.core.storage.text_columns import Texts
 from steadyeye.core.types import Classes, Image, Labels, Sample
 from steadyeye.data.annotations.coco_geometry import once, repeats
-from steadyeye.data.annotations.image_boxes import ImageBoxes, join_boxes
-from steadyeye.data.annotations.string_columns import Lists, within
+from steadyeye.data.annotations.sample_columns import ImageBoxes, Lists, join_boxes, within
 from steadyeye.data.images import image_file
 
 NO_FOLDER = "the folder of the images (give images=…)"

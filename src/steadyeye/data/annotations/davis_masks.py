@@ -16,8 +16,7 @@ from steadyeye.data.images import image_file
 from steadyeye.data.images.image_file import SUFFIXES
 from steadyeye.data.video import label_sidecar
 from steadyeye.data.video.frame_folders import without_gaps
-from steadyeye.data.video.paths import list_files
-from steadyeye.data.video.video_names import check_names
+from steadyeye.data.video.paths import check_names, list_files
 
 PNG, PALETTE = b"\x89PNG\r\n\x1a\n", b"\x03"
 

@@ -13,6 +13,7 @@ from steadyeye.core.format import number_of
 from steadyeye.core.storage.confinement import check_folder
 from steadyeye.core.storage.text_files import read_ini, read_number, read_rows, read_whole
 from steadyeye.core.types import Classes
+from steadyeye.data.annotations.boxed_videos import Sequences
 from steadyeye.data.annotations.coco_file import OUTSIDE
 from steadyeye.data.classes.class_lists import classes_of_names, close_list, read
 from steadyeye.data.images.image_file import SUFFIXES
@@ -55,6 +56,15 @@ def find_sequences(root: str) -> tuple[Path, list[Path]]:
     if not folders:
         raise UsageError(f"'{base}' has no SEQUENCE/gt/gt.txt; give the folder of the sequences")
     return base, folders
+
+
+def read_sequences(base: Path, folders: Sequence[Path]) -> tuple[Sequences, Classes]:
+    """The frames, boxes and sizes of the sequences, and the classes of the boxes."""
+    known = read_classes(base, folders)
+    frames = {folder.name: read_frames(folder) for folder in folders}
+    boxes = {f.name: read_boxes(f, len(frames[f.name]), known) for f in folders}
+    sizes = {folder.name: size for folder in folders if (size := read_size(folder))}
+    return Sequences(frames, boxes, sizes), known.classes
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from steadyeye.core.errors import UsageError
+from steadyeye.core.errors import UsageError, shorten
 from steadyeye.core.format import number_of
 from steadyeye.core.storage.text_files import read_json
 
@@ -154,5 +154,4 @@ def _label(label: Any, names: Sequence[str], where: str) -> str:
 
 
 def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:59]}…"
+    return shorten(repr(value), 60)

@@ -1,6 +1,5 @@
 """Class lists: the ones we ship, and those users write."""
 
-import csv
 import re
 import unicodedata
 from collections import Counter
@@ -25,11 +24,6 @@ Entry: TypeAlias = tuple[str, str | None]
 """A name and its wnid; either may be empty, and is then found from the other."""
 
 
-def names() -> tuple[str, ...]:
-    """The class lists we ship, sorted."""
-    return LISTS
-
-
 @cache
 def shipped_classes(name: str) -> Classes:
     """A class list we ship, one of `LISTS`, in the order of its release; it is the whole of it.
@@ -45,8 +39,7 @@ def shipped_classes(name: str) -> Classes:
         mids = tuple(openimages.released_names())
         above = openimages.parents(mids, openimages.hierarchy())
         return Classes(tuple(openimages.released_names().values()), parents=above, closed=True)
-    with (wordnet.DATA / f"{name}.csv").open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    rows = wordnet.read_list(name)
     texts = tuple(row["name"] for row in rows)
     wnids = tuple(row["wnid"] for row in rows)
     if not any(wnids):

@@ -50,7 +50,7 @@ def named_map(text: str, source: Classes, target: Classes) -> ClassMap:
     lists = _lists(text)
     if not lists:
         if not place(text).suffix and not place(text).exists():
-            raise unknown(WHAT, text, class_lists.names())
+            raise unknown(WHAT, text, class_lists.LISTS)
         return from_file(place(text), source, target)
     read = [class_lists.read(name_) for name_ in lists]
     of_model, of_data = _assign_meanings(source, read[0]), _assign_meanings(target, read[-1])
@@ -83,7 +83,7 @@ def _lists(text: str) -> tuple[str, ...]:
 
 
 def _is_list(text: str) -> bool:
-    return text in class_lists.names() or Path(text).suffix.lower() == ".txt"
+    return text in class_lists.LISTS or Path(text).suffix.lower() == ".txt"
 
 
 def _assign_meanings(classes: Classes, list_classes: Classes) -> Classes | None:

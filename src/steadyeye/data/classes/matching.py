@@ -49,25 +49,19 @@ def by_alias(source: Sense, target: Sense) -> Matches:
     same: dict[str, list[int]] = {}
     for to, key in enumerate(target.keys):
         same.setdefault(key, []).append(to)
+    spellings, others = (
+        [meanings.normalise_spelling(name) for name in side.names] for side in (source, target)
+    )
     matches = {}
-    for index, key in enumerate(source.keys):
+    for index, (key, wnid) in enumerate(zip(source.keys, source.wnids, strict=True)):
         if not key or key not in same:
             continue
-
-        def nearness(to: int, index: int = index) -> tuple[bool, bool, int]:
-            ids = source.wnids[index], target.wnids[to]
-            spelt = (
-                meanings.normalise_spelling(source.names[index]),
-                meanings.normalise_spelling(target.names[to]),
-            )
-            return ids[0] != ids[1], spelt[0] != spelt[1], to
-
-        to = min(same[key], key=nearness)
-        spelt = meanings.normalise_spelling(source.names[index]) == meanings.normalise_spelling(
-            target.names[to]
-        )
-        same_id = source.wnids[index] and source.wnids[index] == target.wnids[to]
-        matches[index] = to, (SYNSET if same_id else LIST) if spelt else ALIAS
+        is_other = [
+            (wnid != target.wnids[to], spellings[index] != others[to], to) for to in same[key]
+        ]
+        other_id, other_spelling, to = min(is_other)
+        same_way = SYNSET if wnid and not other_id else LIST
+        matches[index] = to, ALIAS if other_spelling else same_way
     return matches
 
 

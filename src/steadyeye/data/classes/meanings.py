@@ -8,7 +8,6 @@ Columns with several entries are joined by `|`. Case, blanks, hyphens and unders
 and a plural in -s is the same name.
 """
 
-import csv
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -45,7 +44,7 @@ def meanings() -> Mapping[str, Meaning]:
             row["meaning"]: Meaning(
                 row["meaning"], row["wnid"], frozenset(_entries(row["also"])), row["above"]
             )
-            for row in _rows("meanings")
+            for row in wordnet.read_list("meanings")
         }
     )
 
@@ -136,7 +135,7 @@ def _meanings_by_list(name: str, lists: frozenset[str]) -> list[tuple[str, str]]
 def _spellings() -> Mapping[str, Mapping[str, str]]:
     """List, or "" for any → squeezed spelling → meaning."""
     spellings: dict[str, dict[str, str]] = {"": {}}
-    for row in _rows("meanings"):
+    for row in wordnet.read_list("meanings"):
         for entry in _entries(row["names"]):
             where, _, name = entry.rpartition(":")
             spellings.setdefault(where, {})[normalise_spelling(name)] = row["meaning"]
@@ -157,12 +156,12 @@ def _homonyms() -> frozenset[str]:
 @cache
 def _spelled_names(name: str, spell: Callable[[str], str]) -> frozenset[str]:
     """The names of a list we ship, with the others that it goes by."""
-    own = [row["name"] for row in _rows(name)]
+    own = [row["name"] for row in wordnet.read_list(name)]
     if name == "openimages":
-        own += [row["later"] for row in _rows(name) if row["later"]]
+        own += [row["later"] for row in wordnet.read_list(name) if row["later"]]
     more = [
         entry.partition(":")[2]
-        for row in _rows("meanings")
+        for row in wordnet.read_list("meanings")
         for entry in _entries(row["names"])
         if entry.startswith(f"{name}:")
     ]
@@ -178,7 +177,7 @@ def _wnid(where: str, name: str) -> str:
 @cache
 def _wnids(where: str) -> Mapping[str, str]:
     """Name → wnid of a list that gives them; also squeezed, "" where two classes are the same."""
-    rows = [row for row in _rows(where) if row.get("wnid")]
+    rows = [row for row in wordnet.read_list(where) if row.get("wnid")]
     times = Counter(normalise_spelling(row["name"]) for row in rows)
     wnids = {normalise_spelling(row["name"]): row["wnid"] for row in rows}
     wnids |= {name: "" for name, count in times.items() if count > 1}
@@ -187,9 +186,3 @@ def _wnids(where: str) -> Mapping[str, str]:
 
 def _entries(text: str) -> Iterable[str]:
     return filter(None, text.split("|"))
-
-
-@cache
-def _rows(name: str) -> Sequence[Mapping[str, str]]:
-    with (wordnet.DATA / f"{name}.csv").open(newline="", encoding="utf-8") as file:
-        return tuple(csv.DictReader(file))

@@ -3,7 +3,6 @@
 A class goes by its machine id (`/m/01yrx`, a cat), as names changed between the releases.
 """
 
-import csv
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, partial
@@ -21,14 +20,17 @@ GAP = re.compile(r"(n/a|(__)?background(__)?)( \d+)?", re.IGNORECASE)
 @cache
 def released_names() -> Mapping[str, str]:
     """Machine id → name, as V4 writes it, of the 601 classes, in the order of the release."""
-    return MappingProxyType({row["mid"]: row["name"] for row in _rows("openimages")})
+    return MappingProxyType({row["mid"]: row["name"] for row in wordnet.read_list("openimages")})
 
 
 @cache
 def hierarchy() -> Mapping[str, tuple[str, ...]]:
     """Machine id → those directly above it in the 600-class hierarchy; is-a only, no parts."""
     return MappingProxyType(
-        {row["mid"]: tuple(filter(None, row["parents"].split("|"))) for row in _rows("openimages")}
+        {
+            row["mid"]: tuple(filter(None, row["parents"].split("|")))
+            for row in wordnet.read_list("openimages")
+        }
     )
 
 
@@ -36,7 +38,7 @@ def hierarchy() -> Mapping[str, tuple[str, ...]]:
 def meanings(*relations: str) -> Mapping[str, tuple[str, ...]]:
     """COCO class → the machine ids that stand in one of `relations` to it."""
     mids: dict[str, tuple[str, ...]] = {}
-    for row in _rows("openimages_coco"):
+    for row in wordnet.read_list("openimages_coco"):
         if row["relation"] in relations:
             mids[row["coco"]] = (*mids.get(row["coco"], ()), row["mid"])
     return MappingProxyType(mids)
@@ -89,15 +91,10 @@ def space(names: Sequence[str]) -> str | None:
     return None
 
 
-def _rows(name: str) -> list[dict[str, str]]:
-    with (wordnet.DATA / f"{name}.csv").open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
 @cache
 def _ids() -> Mapping[str, str]:
     """Name → machine id, in the words of V4 and of the later releases."""
-    rows = _rows("openimages")
+    rows = wordnet.read_list("openimages")
     later = {row["later"]: row["mid"] for row in rows if row["later"]}
     return MappingProxyType({row["name"]: row["mid"] for row in rows} | later)
 

@@ -3,14 +3,15 @@
 A wnid is `n` and the eight-digit offset of a noun synset in WordNet 3.0, as ILSVRC writes it.
 """
 
-import csv
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
+
+from steadyeye.core.storage.text_files import read_shipped
 
 DATA = Path(__file__).resolve().parent / "data"
 
@@ -26,8 +27,12 @@ class Synset:
 @cache
 def synsets() -> Mapping[str, Synset]:
     """Wnid → synset: the classes of imagenet1k, vid30 and ytbb and every ancestor of them."""
-    with (DATA / "wordnet.csv").open(newline="", encoding="utf-8") as file:
-        return MappingProxyType({row["wnid"]: _synset(row) for row in csv.DictReader(file)})
+    return MappingProxyType({row["wnid"]: _synset(row) for row in read_list("wordnet")})
+
+
+def read_list(name: str) -> Sequence[Mapping[str, str]]:
+    """The rows of one of the tables of classes that we ship."""
+    return read_shipped(DATA / f"{name}.csv")
 
 
 @cache

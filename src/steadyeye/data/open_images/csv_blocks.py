@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import csv as arrow_csv
 
-from steadyeye.core.errors import UsageError, shorten
+from steadyeye.core.errors import UsageError, one_line, shorten
 from steadyeye.core.format import number_of
 
 BLOCK = 2**24
@@ -20,6 +20,10 @@ BLOCK = 2**24
 
 TEXT = pa.dictionary(pa.int32(), pa.string())
 """A column of texts that come many times: each kept once a block, rows hold its number."""
+
+
+NO_CLASS = "of classes that have no description"
+"""The description of a fault."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +52,7 @@ def blocks(path: Path, kinds: Mapping[str, pa.DataType]) -> Iterator[pa.RecordBa
         )
         yield from reader
     except (pa.ArrowInvalid, OSError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise UsageError(f"cannot read '{path}': {reason}; fix the file") from error
+        raise UsageError(f"cannot read '{path}': {one_line(error)}; fix the file") from error
 
 
 def header(path: Path) -> list[str]:
@@ -74,6 +77,25 @@ def check_columns(path: Path, needed: Sequence[str]) -> None:
             f"'{path}' has no column {', '.join(lacking)}; its columns are "
             f"{shorten(', '.join(columns))}; take the released file, cells parted by commas"
         )
+
+
+def find_faults(
+    batch: pa.RecordBatch, names: Sequence[str], before: int, tests: Mapping[str, NDArray[np.bool_]]
+) -> list[Fault]:
+    """The faults of a block, with the first row of each.
+
+    `names`: the columns that are shown of it; `before`: rows before the block; `tests`: description
+    → (n,) which rows have the fault.
+    """
+    faults = []
+    for title, bad in tests.items():
+        if bad.any():
+            row = int(bad.argmax())
+            cells = [batch.column(name)[row].as_py() for name in names]
+            text = ", ".join("" if cell is None else f"{cell}" for cell in cells)
+            # the header is line 1
+            faults.append(Fault(title, int(bad.sum()), f"line {before + row + 2}: {text}"))
+    return faults
 
 
 def refuse(path: Path, faults: Iterable[Fault]) -> None:

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.text_columns import Texts
-from steadyeye.data.annotations.string_columns import present
-from steadyeye.data.open_images.boxes import BoxRows
-from steadyeye.data.open_images.labels import LabelRows
+from steadyeye.data.annotations.sample_columns import present
+from steadyeye.data.open_images.annotation_files import BoxRows, LabelRows
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from steadyeye.core.types import Sample
-from steadyeye.data.annotations.box_pm_sets import boxed_sets
+from steadyeye.data.annotations.boxed_videos import Sequences, boxed_sets
 from steadyeye.data.annotations.davis_masks import (
     drop_empty,
     find_sequences,
@@ -31,7 +31,7 @@ def davis(root: str, labels: str, anchors: int | str = 1, k: int = 10, seed: int
     base, how = resolve(root), Drawing(anchors, k, seed)
     sequences = find_sequences(base)
     objects, labels_of, classes = read_objects(sequences, labels)
-    sets = boxed_sets(base.name, sequences, objects, classes, how)
+    sets = boxed_sets(base.name, Sequences(sequences, objects), classes, how)
 
     def sample(member: Member) -> Sample:
         frame, several = sequences[member.video][member.frame], len(labels_of[member.video])

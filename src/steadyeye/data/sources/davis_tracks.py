@@ -1,6 +1,6 @@
 """DAVIS as whole sequences with true tracks."""
 
-from steadyeye.data.annotations.box_tracks import Sequences, tracked_sequences
+from steadyeye.data.annotations.boxed_videos import Sequences, tracked_sequences
 from steadyeye.data.annotations.davis_masks import find_sequences, read_objects
 from steadyeye.data.video.paths import resolve
 from steadyeye.data.video.pm_set_source import FrameSets
@@ -17,5 +17,5 @@ def davis_tracks(root: str, labels: str, fps: float = 24.0) -> FrameSets:
     base = resolve(root)
     sequences = find_sequences(base)
     objects, _, classes = read_objects(sequences, labels)
-    videos = Sequences(sequences, objects, dict.fromkeys(sequences, fps), {})
+    videos = Sequences(sequences, objects, fps=dict.fromkeys(sequences, fps))
     return tracked_sequences(base.name, videos, classes)

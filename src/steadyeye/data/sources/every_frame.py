@@ -17,10 +17,17 @@ from steadyeye.data.images import image_file
 from steadyeye.data.video import decoder, label_sidecar, shot_detection
 from steadyeye.data.video.decoder import UNSEEN, Frame
 from steadyeye.data.video.frame_folders import list_frame_folders
-from steadyeye.data.video.paths import VIDEOS, holds, list_files, resolve_path, unread_notes
+from steadyeye.data.video.paths import (
+    VIDEOS,
+    check_names,
+    holds,
+    list_files,
+    name_video,
+    resolve_path,
+    unread_notes,
+)
 from steadyeye.data.video.repeated_frames import repeat_notes, share_of_repeats
 from steadyeye.data.video.shot_detection import Scan
-from steadyeye.data.video.video_names import check_names, name_video
 from steadyeye.data.video.video_notes import video_notes
 
 COLUMNS = ("group", "video", "frame", "step", "scene", "seconds", "fps")
@@ -63,7 +70,6 @@ class WholeClips:
     fingerprint: str
     clips: Sequence[Clip] = field(repr=False)
     step: int = 1
-    absent: Callable[[], Sequence[str]] = field(repr=False, default=list)
     classes: Classes | None = None
     reading: tuple[str, ...] = ()
 
@@ -96,7 +102,7 @@ class WholeClips:
 
     def missing(self) -> Sequence[str]:
         """Files that inference would need and that are not there."""
-        return self.absent()
+        return [str(file) for file in find_missing(self.files())]
 
     def files(self) -> Sequence[Place]:
         """The files that the images are read from, each once, in the order of the samples."""
@@ -173,18 +179,9 @@ def every_frame(
         index = videos[name] = decoder.index(file)
         scan = known(name, len(index)) if known else shot_detection.of_video(index)
         shares[name] = share_of_repeats(scan.repeats, step)
-        clips.append(
-            Clip(
-                name,
-                len(index),
-                index.fps,
-                scan.cuts,
-                index.seconds,
-                partial(decoder.frame, index),
-                index.key,
-                [file],
-            )
-        )
+        read = partial(decoder.frame, index)
+        clip = Clip(name, len(index), index.fps, scan.cuts, index.seconds, read, index.key, [file])
+        clips.append(clip)
         marks.append(f"{name}:{len(index)}:{file.stat().st_size}:{scan.cuts}")
     return WholeClips(
         name=root.stem,
@@ -210,23 +207,10 @@ def _of_images(root: Place, step: int, cuts: str, fps: float | None) -> WholeCli
     for name, paths in videos.items():
         scan = known(name, len(paths)) if known else shot_detection.of_images(paths)
         shares[name] = share_of_repeats(scan.repeats, step)
-        clips.append(
-            Clip(
-                name,
-                len(paths),
-                float(fps),
-                scan.cuts,
-                partial(_at, fps),
-                _still(paths),
-                _key(paths),
-                paths,
-            )
-        )
+        at, read, key = partial(_at, fps), partial(_still, paths), partial(_key, paths)
+        clips.append(Clip(name, len(paths), float(fps), scan.cuts, at, read, key, paths))
         marks += [f"{name}/{path.name}:{path.stat().st_size}" for path in paths]
         marks.append(str(scan.cuts))
-
-    def lacking() -> list[str]:
-        return [str(path) for paths in videos.values() for path in find_missing(paths)]
 
     return WholeClips(
         name=root.name,
@@ -235,7 +219,6 @@ def _of_images(root: Place, step: int, cuts: str, fps: float | None) -> WholeCli
         clips=clips,
         step=step,
         reading=(*repeat_notes(shares), *unread_notes(root, image_file.SUFFIXES)),
-        absent=lacking,
     )
 
 
@@ -262,9 +245,9 @@ def _at(fps: float, number: int) -> float:
     return number / fps
 
 
-def _still(paths: Sequence[Place]) -> Callable[[int], decoder.Frame]:
-    return lambda number: decoder.Frame(decoder.UNSEEN, partial(image_file.read, paths[number]))
+def _still(paths: Sequence[Place], number: int) -> Frame:
+    return Frame(UNSEEN, partial(image_file.read, paths[number]))
 
 
-def _key(paths: Sequence[Place]) -> Callable[[int], str]:
-    return lambda number: image_file.ImageFile(paths[number]).key()
+def _key(paths: Sequence[Place], number: int) -> str:
+    return image_file.ImageFile(paths[number]).key()

@@ -8,7 +8,7 @@ from steadyeye.core.storage.files import Place
 from steadyeye.data.images import image_file
 from steadyeye.data.video import label_sidecar
 from steadyeye.data.video import shot_detection as shots
-from steadyeye.data.video.frame_folders import absentees, list_frame_folders, sampler
+from steadyeye.data.video.frame_folders import list_frame_folders, sampler
 from steadyeye.data.video.paths import resolve_path, unread_notes
 from steadyeye.data.video.pm_set_source import (
     COLUMNS,
@@ -65,7 +65,6 @@ def frames(
         members=members,
         sample=sampler(locate),
         image_files=lambda member: [locate(member)],
-        absent=absentees(locate),
         notes=(
             *draw_notes(members, lengths, how),
             *unlabelled_notes(list(folders), list(videos)),

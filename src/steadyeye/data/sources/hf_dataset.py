@@ -15,14 +15,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from steadyeye.core.errors import SampleError, UsageError, unknown
+from steadyeye.core.errors import SampleError, UsageError, one_line, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.short_repr import source_in_short
 from steadyeye.core.storage.files import Place, map_requests, relative_path
 from steadyeye.core.storage.remote_path import Remote
 from steadyeye.core.types import Classes, Labels, Sample
-from steadyeye.data.annotations.string_columns import (
+from steadyeye.data.annotations.sample_columns import (
     Joined,
     Lists,
     NumberedNames,
@@ -197,7 +197,7 @@ def _read(path: Place, image: str, label: str | None) -> tuple[_Groups, _Labels 
         column = file.read(columns=[label])[label] if label in names else None
         version = path.version() if isinstance(path, Remote) else ""
     except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
-        reason = " ".join(str(error).split())[:200]
+        reason = one_line(error)
         raise UsageError(
             f"cannot read the Parquet file '{path}': {reason}; copy it again"
         ) from error

@@ -55,7 +55,9 @@ def image_folder(root: str, classes: str | None = None) -> _Images:
     ids = [relative_path(path, base).as_posix() for path in paths]
     folders = [id_.partition("/")[0] if "/" in id_ else "" for id_ in ids]
     listed_names = sorted(set(folders) - {""})
-    known = read(classes) if classes else _from(listed_names)
+    known = read(classes) if classes else None
+    if listed_names and not classes:
+        known = classes_of_names(dict.fromkeys(listed_names))
     position = _positions(known)
     for folder in listed_names:
         if folder not in position:
@@ -75,10 +77,6 @@ def image_folder(root: str, classes: str | None = None) -> _Images:
             *unread_notes(base, image_file.SUFFIXES),
         ),
     )
-
-
-def _from(folders: list[str]) -> Classes | None:
-    return classes_of_names(dict.fromkeys(folders)) if folders else None
 
 
 def _positions(classes: Classes | None) -> dict[str, int]:

@@ -5,7 +5,8 @@ from pathlib import Path
 from steadyeye.core.boxes import Boxes, boxes
 from steadyeye.core.errors import UsageError, every, unknown
 from steadyeye.core.storage.text_files import read_number, read_xml
-from steadyeye.data.annotations.box_pm_sets import boxed_sets
+from steadyeye.data.annotations.boxed_videos import Sequences, boxed_sets
+from steadyeye.data.annotations.coco_geometry import read_xml_size
 from steadyeye.data.classes.class_lists import shipped_classes
 from steadyeye.data.images.image_file import SUFFIXES
 from steadyeye.data.video.frame_folders import without_gaps
@@ -51,22 +52,15 @@ def imagenet_vid(
         )
         for video, paths in frames.items()
     }
+    # the frames of a video have one size
+    firsts = {video: annotated / video / f"{paths[0].stem}.xml" for video, paths in frames.items()}
     sizes = {
         video: size
-        for video, paths in frames.items()
-        if (size := _read_size(annotated / video / f"{paths[0].stem}.xml"))
+        for video, path in firsts.items()
+        if (size := read_xml_size(read_xml(path, "annotation"), path))
     }
-    return boxed_sets(f"{base.name}-{split}", frames, objects, classes, how, sizes)
-
-
-def _read_size(path: Path) -> tuple[int, int] | None:
-    """Height and width of the frames of a video, where the first annotation says them."""
-    root = read_xml(path, "annotation")
-    height, width = (
-        read_number(root.findtext(f"size/{side}") or "0", f"'{path}': the size's {side}")
-        for side in ("height", "width")
-    )
-    return (int(height), int(width)) if height > 0 and width > 0 else None
+    videos = Sequences(frames, objects, sizes)
+    return boxed_sets(f"{base.name}-{split}", videos, classes, how)
 
 
 def _boxes(path: Path, position: dict[str, int]) -> Boxes:

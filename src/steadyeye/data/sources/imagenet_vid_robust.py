@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -12,11 +12,10 @@ from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.confinement import confine
-from steadyeye.core.storage.files import Place
 from steadyeye.core.storage.sha256sums import check_sums
 from steadyeye.core.storage.text_files import read_json
 from steadyeye.data.classes.class_lists import read, shipped_classes
-from steadyeye.data.video.frame_folders import absentees, sampler
+from steadyeye.data.video.frame_folders import sampler
 from steadyeye.data.video.paths import resolve
 from steadyeye.data.video.pm_set_source import COLUMNS, FrameSets, Member, set_notes
 
@@ -63,7 +62,9 @@ def imagenet_vid_robust(root: str, videos: list[str] | None = None) -> FrameSets
     ]
     members = tuple(m for m in every if names is None or Path(m.video).name in names)
 
-    locate = _locator(base, members)
+    inside = confine(base, metadata / "pmsets.json")
+    for member in members:
+        inside(member.id)
 
     several = sum(len(member.truth) > 1 for member in members)
     return FrameSets(
@@ -76,22 +77,10 @@ def imagenet_vid_robust(root: str, videos: list[str] | None = None) -> FrameSets
             *(("closed",) if own and closed else ()),
         ),
         members=members,
-        sample=sampler(locate),
-        image_files=lambda member: [locate(member)],
-        absent=absentees(locate),
+        sample=sampler(lambda member: base / member.id),
+        image_files=lambda member: [base / member.id],
         notes=(*set_notes(members), f"{number_of(several, 'frame')} with several labels"),
     )
-
-
-def _locator(base: Path, members: Sequence[Member]) -> Callable[[Member], Place]:
-    """A function that returns the file of a member.
-
-    Raises `UsageError` for one outside the root.
-    """
-    inside = confine(base, base / "metadata" / "pmsets.json")
-    for member in members:
-        inside(member.id)
-    return lambda member: base / member.id
 
 
 def _mark(member: Member) -> str:

@@ -1,7 +1,7 @@
 """MOTChallenge: sequences of frames with the boxes of people and vehicles."""
 
 from steadyeye.data.annotations import mot_file
-from steadyeye.data.annotations.box_pm_sets import boxed_sets
+from steadyeye.data.annotations.boxed_videos import boxed_sets
 from steadyeye.data.video.pm_set_source import Drawing, FrameSets
 
 
@@ -20,12 +20,5 @@ def mot(root: str, anchors: int | str = 1, k: int = 10, seed: int = 0) -> FrameS
     Example: `mot(root='MOT17/train', anchors=10, k=10)`
     """
     base, folders = mot_file.find_sequences(root)
-    known = mot_file.read_classes(base, folders)
-    frames = {folder.name: mot_file.read_frames(folder) for folder in folders}
-    objects = {
-        folder.name: mot_file.read_boxes(folder, len(frames[folder.name]), known)
-        for folder in folders
-    }
-    sizes = {folder.name: size for folder in folders if (size := mot_file.read_size(folder))}
-    how = Drawing(anchors, k, seed)
-    return boxed_sets(base.name, frames, objects, known.classes, how, sizes)
+    videos, classes = mot_file.read_sequences(base, folders)
+    return boxed_sets(base.name, videos, classes, Drawing(anchors, k, seed))

@@ -1,8 +1,10 @@
 """MOTChallenge as whole sequences with true tracks."""
 
+from dataclasses import replace
+
 from steadyeye.core.errors import UsageError
 from steadyeye.data.annotations import mot_file
-from steadyeye.data.annotations.box_tracks import Sequences, tracked_sequences
+from steadyeye.data.annotations.boxed_videos import tracked_sequences
 from steadyeye.data.video.pm_set_source import FrameSets
 
 
@@ -15,13 +17,7 @@ def mot_tracks(root: str, fps: float | None = None) -> FrameSets:
     Example: `mot_tracks(root='MOT17/train')`
     """
     base, folders = mot_file.find_sequences(root)
-    known = mot_file.read_classes(base, folders)
-    frames = {folder.name: mot_file.read_frames(folder) for folder in folders}
-    objects = {
-        folder.name: mot_file.read_boxes(folder, len(frames[folder.name]), known)
-        for folder in folders
-    }
-    sizes = {folder.name: size for folder in folders if (size := mot_file.read_size(folder))}
+    videos, classes = mot_file.read_sequences(base, folders)
     rates: dict[str, float] = {}
     for folder in folders:
         rate = mot_file.read_rate(folder) or fps
@@ -31,5 +27,4 @@ def mot_tracks(root: str, fps: float | None = None) -> FrameSets:
                 "frames were taken at"
             )
         rates[folder.name] = rate
-    videos = Sequences(frames, objects, rates, sizes)
-    return tracked_sequences(base.name, videos, known.classes)
+    return tracked_sequences(base.name, replace(videos, fps=rates), classes)

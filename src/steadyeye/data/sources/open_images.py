@@ -20,11 +20,15 @@ from steadyeye.core.storage.files import Place
 from steadyeye.core.storage.text_columns import Texts
 from steadyeye.core.types import Classes, Image, Labels, Sample
 from steadyeye.data.annotations.coco_geometry import repeats
-from steadyeye.data.annotations.string_columns import Lists
+from steadyeye.data.annotations.sample_columns import Lists
 from steadyeye.data.images import image_file
 from steadyeye.data.images.image_file import SUFFIXES
-from steadyeye.data.open_images import labels as label_file
-from steadyeye.data.open_images.boxes import BoxRows, read
+from steadyeye.data.open_images.annotation_files import (
+    NOTHING,
+    BoxRows,
+    read_boxes,
+    read_labels,
+)
 from steadyeye.data.open_images.classes import Kinds, kinds
 from steadyeye.data.open_images.image_table import ImageTable, join_tables, select_images
 from steadyeye.data.video.paths import resolve
@@ -208,14 +212,14 @@ def open_images(
     """
     known = kinds(resolve(classes) if classes else None, resolve(hierarchy) if hierarchy else None)
     path = resolve(boxes)
-    rows = read(path, known)
+    rows = read_boxes(path, known)
     folder = ImageFolder(resolve(images)) if images else None
     if folder is None and rows.sizes is None:
         raise UsageError(
             f"'{path}' has boxes as shares of the image and no columns Width and Height; "
             "give images=… too"
         )
-    verified = label_file.read(resolve(labels), known) if labels else label_file.NOTHING
+    verified = read_labels(resolve(labels), known) if labels else NOTHING
     table = join_tables(rows, verified)
     remarks = _remarks(rows, labels)
     if present:

@@ -11,9 +11,9 @@ from steadyeye.core.storage.text_files import read_table
 from steadyeye.core.types import Classes, Labels
 from steadyeye.data.classes.class_lists import classes_of_names, read
 from steadyeye.data.images import image_file
-from steadyeye.data.images.exif import read_time
+from steadyeye.data.images.image_header import read_time
 from steadyeye.data.images.near_duplicates import find_near_duplicates, make_view
-from steadyeye.data.video.frame_folders import absentees, sampler
+from steadyeye.data.video.frame_folders import sampler
 from steadyeye.data.video.paths import list_files, resolve_path, unread_notes
 from steadyeye.data.video.pm_set_source import COLUMNS, FrameSets, Member, set_notes
 
@@ -59,12 +59,12 @@ def photo_bursts(
         )
     known, truth = _read_labels(labels, photos, classes)
     members = _list_members(sets, truth)
-    ids_of = {member.id: member.id.removeprefix(f"{member.group}/") for member in members}
 
     def locate(member: Member) -> Place:
-        return photos[ids_of[member.id]]
+        return photos[member.id.removeprefix(f"{member.group}/")]
 
     marks = [f"{member}:{locate(member).stat().st_size}" for member in members]
+    alone = len(photos) - len(members)
     return FrameSets(
         name=root.name,
         classes=known,
@@ -73,12 +73,12 @@ def photo_bursts(
         members=members,
         sample=sampler(locate),
         image_files=lambda member: [locate(member)],
-        absent=absentees(locate),
         notes=(
             *set_notes(members),
             f"sets of photos by {by}",
             *note,
-            *_left_out(root, len(photos) - len(members)),
+            *([f"{number_of(alone, 'photo')} left out: in no set of two or more"] if alone else []),
+            *unread_notes(root, image_file.SUFFIXES),
         ),
     )
 
@@ -90,11 +90,6 @@ def _list_members(sets: "Sets", truth: Mapping[str, Labels]) -> tuple[Member, ..
         for name, ids in sets.items()
         for index, id_ in enumerate(ids)
     )
-
-
-def _left_out(root: Place, alone: int) -> list[str]:
-    notes = [f"{number_of(alone, 'photo')} left out: in no set of two or more"] if alone else []
-    return [*notes, *unread_notes(root, image_file.SUFFIXES)]
 
 
 Sets = dict[str, list[str]]

@@ -11,7 +11,6 @@ from steadyeye.core.storage.sha256sums import NAME, check_sums
 from steadyeye.core.types import Sample
 from steadyeye.data.annotations import review_set
 from steadyeye.data.images.image_file import ImageFile
-from steadyeye.data.video.frame_folders import absentees
 from steadyeye.data.video.pm_set_source import COLUMNS, FrameSets, Member, set_notes, tags
 
 
@@ -64,7 +63,6 @@ def reviewed(root: str, review: bool = True) -> FrameSets:
         members=members,
         sample=sample,
         image_files=lambda member: [locate(member)],
-        absent=absentees(locate),
         notes=(*set_notes(members), *folder.notes, *_review_notes(folder, rows, len(accepted))),
     )
 

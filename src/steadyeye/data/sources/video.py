@@ -11,7 +11,14 @@ from steadyeye.core.types import Classes, Sample, Tag
 from steadyeye.data.annotations import box_file
 from steadyeye.data.video import decoder, label_sidecar
 from steadyeye.data.video import shot_detection as shots
-from steadyeye.data.video.paths import VIDEOS, list_files, resolve_path, unread_notes
+from steadyeye.data.video.paths import (
+    VIDEOS,
+    check_names,
+    list_files,
+    name_video,
+    resolve_path,
+    unread_notes,
+)
 from steadyeye.data.video.pm_set_source import (
     COLUMNS,
     Drawing,
@@ -24,7 +31,6 @@ from steadyeye.data.video.pm_set_source import (
     tags,
     unlabelled_notes,
 )
-from steadyeye.data.video.video_names import check_names, name_video
 from steadyeye.data.video.video_notes import video_notes
 
 

@@ -12,6 +12,7 @@ from steadyeye.core.storage.files import Place, relative_path, walk_files
 from steadyeye.core.storage.text_columns import find_repeated_texts
 from steadyeye.core.storage.text_files import read_number, read_xml
 from steadyeye.core.types import Classes
+from steadyeye.data.annotations.coco_geometry import read_xml_size
 from steadyeye.data.annotations.column_images import BoxedImage, ColumnImages, join_images
 from steadyeye.data.classes.class_lists import classes_of_names, read
 from steadyeye.data.images.image_file import SUFFIXES
@@ -79,11 +80,7 @@ def _objects(path: Path) -> tuple[str, Size, list[Object]]:
         objects.append(
             (name, corners, (element.findtext("difficult") or "").strip() in ("1", "true"))
         )
-    height, width = (
-        read_number(root.findtext(f"size/{side}") or "0", f"'{path}': the size's {side}")
-        for side in ("height", "width")
-    )
-    size = (int(height), int(width)) if height > 0 and width > 0 else None
+    size = read_xml_size(root, path)
     return (root.findtext("filename") or "").strip() or f"{path.stem}.jpg", size, objects
 
 

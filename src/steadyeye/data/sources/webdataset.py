@@ -21,7 +21,7 @@ from steadyeye.core.storage.files import Place, map_requests
 from steadyeye.core.storage.remote_path import Remote
 from steadyeye.core.storage.text_columns import Texts, find_repeated_texts
 from steadyeye.core.types import Classes, Labels, Sample
-from steadyeye.data.annotations.string_columns import Joined, Lists, join_columns, present, within
+from steadyeye.data.annotations.sample_columns import Joined, Lists, join_columns, present, within
 from steadyeye.data.annotations.tar_source import TarSamples, samples
 from steadyeye.data.classes.class_lists import classes_of_names, read
 from steadyeye.data.images import image_file

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from steadyeye.core.boxes import Boxes, boxes
-from steadyeye.core.errors import SampleError, UsageError, every
+from steadyeye.core.errors import SampleError, UsageError, every, one_line
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.confinement import check_folder, confine
@@ -18,7 +18,7 @@ from steadyeye.core.storage.text_files import check_text, read_number, read_text
 from steadyeye.data.annotations.column_images import BoxedImage, ColumnImages, join_images
 from steadyeye.data.classes.class_lists import classes_of_names, close_list
 from steadyeye.data.images import image_file
-from steadyeye.data.images.exif import UPRIGHT, read_orientation
+from steadyeye.data.images.image_header import UPRIGHT, read_orientation
 from steadyeye.data.video.paths import list_files, resolve
 
 SLACK = 0.01  # tools round
@@ -84,7 +84,7 @@ def _content(path: Path) -> dict[str, Any]:
         raise UsageError(f"cannot read '{path}': it is nested too deeply; flatten it") from None
     # of tags whose value is none PyYAML raises all of these
     except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError) as error:
-        reason = " ".join(str(error).split())[:300]
+        reason = one_line(error)
         raise UsageError(f"cannot read '{path}': {reason}; write names: and folders") from None
     if not isinstance(content, dict) or not content.get("names"):
         raise UsageError(f"'{path}' has no names; list the classes under names:")

@@ -1,8 +1,7 @@
 """YTBB-Robust as released."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from steadyeye.core.storage.text_files import read_table
 from steadyeye.core.types import Classes, Labels
 from steadyeye.data.annotations.ytbb_reviews import PairReviews, frame_of, read_pairs, read_reviews
 from steadyeye.data.classes.class_lists import shipped_classes
-from steadyeye.data.video.frame_folders import absentees, sampler
+from steadyeye.data.video.frame_folders import sampler
 from steadyeye.data.video.paths import resolve
 from steadyeye.data.video.pm_set_source import COLUMNS, FrameSets, Member, set_notes
 
@@ -72,7 +71,11 @@ def ytbb_robust(
     }
     members = tuple(chain.from_iterable(sets_of.values()))
 
-    locate = partial(_frame_path, confine(base / "frames", base / "metadata"))
+    inside = confine(base / "frames", base / "metadata")
+
+    def locate(member: Member) -> Place:
+        return inside(member.id)
+
     return FrameSets(
         is_published_list=True,
         name=_name(anchors, accepted, members, pairs is not None),
@@ -82,7 +85,6 @@ def ytbb_robust(
         members=members,
         sample=sampler(locate),
         image_files=lambda member: [locate(member)],
-        absent=absentees(locate),
         notes=(
             *set_notes(members),
             *_review_notes(anchors, accepted, pairs),
@@ -90,10 +92,6 @@ def ytbb_robust(
             *_gaps(chosen, sets_of, k, pairs),
         ),
     )
-
-
-def _frame_path(inside: Callable[[str], Place], member: Member) -> Place:
-    return inside(member.id)
 
 
 def _mark(member: Member) -> str:

@@ -1,12 +1,12 @@
 """Frames kept as image files: finding them, and how their members become samples."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.storage.files import Place, find_missing, relative_path
+from steadyeye.core.storage.files import Place, relative_path
 from steadyeye.core.storage.text_columns import find_repeated_texts
 from steadyeye.core.types import Sample
 from steadyeye.data.images import image_file
@@ -24,15 +24,6 @@ def sampler(locate: Locate) -> Callable[[Member], Sample]:
         return Sample(member.id, image, member.truth, member.group, tags(member), key=image.key)
 
     return sample
-
-
-def absentees(locate: Locate) -> Callable[[Iterable[Member]], Sequence[str]]:
-    """The function that lists the files of members that are not there."""
-
-    def lacking(members: Iterable[Member]) -> Sequence[str]:
-        return [str(path) for path in find_missing(dict.fromkeys(map(locate, members)))]
-
-    return lacking
 
 
 def list_frame_folders(root: Place) -> Mapping[str, Sequence[Place]]:

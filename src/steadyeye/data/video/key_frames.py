@@ -11,8 +11,7 @@ without prediction between pictures. Other videos are decoded in order.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from steadyeye.data.video.bitstream import Bits
-from steadyeye.data.video.random_access import Examiner, UnprovenError, h264, hevc
+from steadyeye.data.video.bitstream import Bits, Examiner, UnprovenError, h264, hevc
 
 INTRA = frozenset({"prores", "dnxhd", "png", "utvideo", "jpeg2000", "magicyuv", "ffvhuff"})
 """Codecs in which each packet is one picture that depends on no other and on nothing remembered."""

@@ -27,8 +27,7 @@ from steadyeye.core.storage.files import URL, Place
 from steadyeye.core.storage.text_files import read_json, read_table, read_whole
 from steadyeye.core.types import Classes, Labels
 from steadyeye.data.classes.class_lists import classes_of_names, close_list
-from steadyeye.data.video.paths import resolve_path
-from steadyeye.data.video.video_names import absence_notes, check_names, find_name
+from steadyeye.data.video.paths import absence_notes, check_names, find_name, resolve_path
 
 WHOLE = 2**62
 ALL = "*"
@@ -91,7 +90,7 @@ class Sidecar:
         return frozenset(label for range_ in ranges for label in range_.labels)
 
     def of(self, video: str) -> VideoLabels:
-        """The entry of a video by one of its names (see `video_names`), or that for all (`*`)."""
+        """The entry of a video by one of its names (see `names_of`), or that for all (`*`)."""
         return self.videos.get(find_name(video, self.videos) or ALL, VideoLabels())
 
     def labelled_videos(self, videos: Sequence[str]) -> list[str]:
@@ -137,16 +136,13 @@ def read(labels: str | None) -> Sidecar:
         raise UsageError(f"no label file at '{path}'; check the path")
     rows = _json(path) if path.suffix.lower() == ".json" else _csv(path)
     class_names = rows.get("classes") or _distinct(rows["videos"])
-    if not isinstance(class_names, Mapping | list) or not all(
-        isinstance(text, str) for text in class_names
-    ):
+    is_list = isinstance(class_names, list) and all(isinstance(n, str) for n in class_names)
+    wnids = dict.fromkeys(class_names) if is_list else class_names
+    if not isinstance(wnids, Mapping) or not all(isinstance(w, str | None) for w in wnids.values()):
         raise UsageError(f"the labels '{path}': classes must be names, or {{name: wnid or null}}")
-    wnids = class_names if isinstance(class_names, Mapping) else dict.fromkeys(class_names)
     pairs = {_name(name): wnid for name, wnid in wnids.items()}
     if len(pairs) < len(wnids):
         raise UsageError(f"the labels '{path}' have two classes that differ by blanks; keep one")
-    if not all(isinstance(wnid, str | None) for wnid in pairs.values()):
-        raise UsageError(f"the labels '{path}': classes must be names, or {{name: wnid or null}}")
     try:
         classes = classes_of_names(pairs) if pairs else None
     except UsageError as error:

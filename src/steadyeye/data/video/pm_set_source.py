@@ -9,7 +9,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import stream
 from steadyeye.core.short_repr import source_in_short
-from steadyeye.core.storage.files import Place
+from steadyeye.core.storage.files import Place, find_missing
 from steadyeye.core.types import Classes, Labels, Sample
 from steadyeye.data.video.label_sidecar import VideoLabels
 
@@ -47,7 +47,6 @@ class FrameSets:
     fingerprint: str
     members: tuple[Member, ...]
     sample: Callable[[Member], Sample] = field(repr=False)
-    absent: Callable[[Iterable[Member]], Sequence[str]] = field(repr=False, default=lambda _: ())
     notes: tuple[str, ...] = ()
     image_files: Callable[[Member], Sequence[Place]] | None = field(repr=False, default=None)
     # a released set keeps classes that a model cannot name: it is wrong on them
@@ -65,7 +64,7 @@ class FrameSets:
 
     def missing(self) -> Sequence[str]:
         """Files that inference would need and that are not there."""
-        return self.absent(self.members)
+        return [str(path) for path in find_missing(self.files() or ())]
 
     def files(self) -> Sequence[Place] | None:
         """The files that the images are read from, each once, in the order of the samples.

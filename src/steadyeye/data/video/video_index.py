@@ -21,8 +21,8 @@ from steadyeye.core.format import number_of
 from steadyeye.core.storage.files import Place
 from steadyeye.core.storage.remote_path import Remote
 from steadyeye.data.images.image_file import VARIABLE, read_max_pixels
+from steadyeye.data.video.bitstream import Examiner, UnprovenError
 from steadyeye.data.video.key_frames import SINGLE, examiner
-from steadyeye.data.video.random_access import Examiner, UnprovenError
 
 EDGES = 2**16  # pixels that a decoder adds around the smallest frames
 MOST_OF_FFMPEG = 2**31 - 1  # the highest limit that it takes

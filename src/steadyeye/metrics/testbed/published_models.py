@@ -1,6 +1,5 @@
 """The published models and their accuracies on the two released sets."""
 
-import csv
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -12,6 +11,7 @@ from steadyeye.core.errors import unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.predictions import Predictions
+from steadyeye.core.storage.text_files import read_shipped
 
 DATA = Path(__file__).resolve().parent / "data" / "published_testbed.csv"
 SOURCE = (
@@ -50,11 +50,10 @@ def read_published(data: str) -> PublishedModels:
     """The 335 published models on a released set. Raises `UsageError` for another set."""
     if data not in TITLES:
         raise unknown("published line", data, TITLES)
-    with DATA.open(newline="", encoding="utf-8") as file:
-        rows = [
-            (row["model"], float(row[f"{data}_pm0"]) / 100, float(row[f"{data}_pm10"]) / 100)
-            for row in csv.DictReader(file)
-        ]
+    rows = [
+        (row["model"], float(row[f"{data}_pm0"]) / 100, float(row[f"{data}_pm10"]) / 100)
+        for row in read_shipped(DATA)
+    ]
     models, original, perturbed = zip(*rows, strict=True)
     return PublishedModels(
         data, TITLES[data], ANCHORS[data], models, np.array(original), np.array(perturbed)

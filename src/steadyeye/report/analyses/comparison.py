@@ -7,7 +7,7 @@ from steadyeye.core.format import number_of, probability
 from steadyeye.core.report_types import Figure, Section, Table, Topic
 from steadyeye.core.result_lookup import among
 from steadyeye.core.types import Evaluated, needs
-from steadyeye.report.charts.specs import PALETTE, chart, dot, layer, rows_of
+from steadyeye.report.charts.specs import PALETTE, chart, dot, layer, map_names, rows_of
 from steadyeye.report.comparison.leaderboards import (
     Boards,
     Leaderboard,
@@ -181,12 +181,8 @@ def _layers(name: str, unit: str) -> list[dict[str, Any]]:
         "title": f"difference in {name} ({'ranks' if ranks else 'pp'})",
         "axis": {"labelExpr": label, "tickCount": 5},
     }
-    hue = {
-        "field": "told",
-        "type": "nominal",
-        "scale": {"domain": [SHOWN[True], SHOWN[False]], "range": [PALETTE[0], PALETTE[6]]},
-        "legend": {"title": None, "orient": "bottom"},
-    }
+    legend = {"title": None, "orient": "bottom"}
+    hue = map_names("told", [SHOWN[True], SHOWN[False]], [PALETTE[0], PALETTE[6]], legend)
     zero = layer("rule", {"x": {"datum": 0}}, strokeDash=[4, 3])
     span = {"y": y, "x": {"field": "low", **x}, "x2": {"field": "high"}, "color": hue}
     line = layer("rule", span, strokeWidth=3)

@@ -19,6 +19,7 @@ from steadyeye.report.charts.specs import (
     draw_bands,
     draw_crossed,
     line_colour,
+    quantity,
     shares,
 )
 
@@ -123,12 +124,7 @@ def _figure(curves: Sequence[_Curve]) -> Figure:
         for name, cells in _measures(c).items()
         for d, f in enumerate(cells, start=1)
     ]
-    x = {
-        "field": "d",
-        "type": "quantitative",
-        "title": "distance d from the anchor (frames)",
-        "axis": WHOLE,
-    }
+    x = quantity("d", "distance d from the anchor (frames)", axis=WHOLE)
     title = "share right, if the anchor is right"
     hue, detail = line_colour(models, "model"), {"field": "measure"}
     low = shares("low", title)

@@ -16,7 +16,7 @@ from steadyeye.explain.mining.candidates import FAINT, candidates, mistake_film
 from steadyeye.explain.mining.causes import CAUSES, MISTAKES, SCORE, WORDS, Judged, judge_detections
 from steadyeye.explain.mining.error_rates import Shares, shares
 from steadyeye.explain.mining.mistakes import Mistake, Mistakes, name_of
-from steadyeye.report.charts.specs import chart, colour, shape
+from steadyeye.report.charts.specs import chart, colour, layer, shape
 
 SHOWN = 12  # pictures of a cause
 FIRST = 3  # pictures on the first screen
@@ -254,19 +254,13 @@ def _layers(models: Sequence[str], axis: dict[str, Any]) -> list[dict[str, Any]]
         "color": colour(models, "model", ""),
     }
     quantity = {"type": "quantitative", "title": title, "axis": axis}
-    rule = {
-        "mark": {"type": "rule", "strokeWidth": 2},
-        "encoding": {**place, "x": {"field": "low", **quantity}, "x2": {"field": "high"}},
-    }
-    point = {
-        "mark": {"type": "point", "filled": True, "size": 70, "tooltip": True, "opacity": 1},
-        "encoding": {
-            **place,
-            "x": {"field": "value", **quantity},
-            "shape": {**shape(models, "model"), "legend": place["color"]["legend"]},
-        },
-    }
-    return [rule, point]
+    ends = {"x": {"field": "low", **quantity}, "x2": {"field": "high"}}
+    form = {**shape(models, "model"), "legend": place["color"]["legend"]}
+    value = {"x": {"field": "value", **quantity}, "shape": form}
+    return [
+        layer("rule", {**place, **ends}, strokeWidth=2),
+        layer("point", {**place, **value}, filled=True, size=70, tooltip=True, opacity=1),
+    ]
 
 
 def _exhibits(tables: Sequence[Predictions], mistakes: Mistakes, score: float) -> list[Exhibit]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from steadyeye.core.claims import leads
 from steadyeye.core.disk_columns import release_pages
+from steadyeye.core.film_frames import take_turns
 from steadyeye.core.format import format_share, number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Exhibit, Mark, Picture, Section, Table, Topic
@@ -118,11 +119,9 @@ def _table(table: Predictions, pairs: Sequence[Confusion], lower: float) -> Tabl
 
 def _exhibits(confused: Sequence[tuple[Predictions, Sequence[Confusion]]]) -> Iterator[Exhibit]:
     """Pictures of the most frequent pairs of each model, pair by pair."""
-    faint = [judge_detections(table, LOWER) for table, _ in confused]
-    for i in range(SHOWN):
-        for (table, pairs), judgement in zip(confused, faint, strict=True):
-            if i < len(pairs):
-                yield from _pair_exhibits(table, judgement, pairs[i])
+    judged = [(table, judge_detections(table, LOWER), pairs[:SHOWN]) for table, pairs in confused]
+    for turn in take_turns([[(table, faint, p) for p in pairs] for table, faint, pairs in judged]):
+        yield from _pair_exhibits(*turn)
 
 
 def _pair_exhibits(table: Predictions, faint: Judged, pair: Confusion) -> Iterator[Exhibit]:
@@ -132,10 +131,9 @@ def _pair_exhibits(table: Predictions, faint: Judged, pair: Confusion) -> Iterat
     names = [str(videos[table.boxes.image[place]]) for place in pair.places]
     # the most confident of each video: its film shows the others
     order = [i for i in range(len(names)) if names[i] not in names[:i]][:PICTURES]
-    n = len(pair.rows)
     for i in order:
         yield Exhibit(
-            title=f"{pair.true} → {pair.predicted}: {n:,} object{'' if n == 1 else 's'}",
+            title=f"{pair.true} → {pair.predicted}: {number_of(len(pair.rows), 'object')}",
             model=table.model,
             data=table.data,
             pictures=(_picture(table, pair, pair.rows[i], pair.places[i]),),

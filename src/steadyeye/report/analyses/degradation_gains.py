@@ -7,7 +7,7 @@ from typing import Any
 from steadyeye.core.format import percent
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Figure, Section, Table, Topic
-from steadyeye.core.result_lookup import find
+from steadyeye.core.result_lookup import find, read_parameter
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.degradation.curves import MEAN, statistic
 from steadyeye.degradation.failure_points import (
@@ -27,6 +27,7 @@ from steadyeye.report.comparison.before_after import (
     caveats,
     changes,
     dumbbells,
+    find_shared,
     gain,
     numbers,
     steps,
@@ -103,15 +104,15 @@ def _measure_gains(step: Step, pair: tuple[Predictions, Predictions]) -> Trainin
 
 def _list_shifts(step: Step, pair: tuple[Predictions, Predictions]) -> list[FailureShift]:
     """The shifts of the failure points that both models have."""
-    metrics = [model.bound_metrics.get("failure_points") for model in (step.before, step.after)]
-    result = step.after.results.get("failure_points")
-    if result is None or None in metrics:
+    shared = find_shared(step.before, step.after, "failure_points")
+    if not shared:
         return []
+    result, metric = step.after.results[shared], step.after.bound_metrics[shared].metric
     thresholds = tuple(float(cell.name.removeprefix("below ")) for cell in result.cells[0].cells)
-    # a metric is asked for with its parameters
-    metric = step.after.bound_metrics["failure_points"].metric
+    # a metric is asked for with its parameters, and has them in its name beside another of its kind
     images = metric.keywords.get("images") if isinstance(metric, partial) else None
-    return measure_failure_shifts(*pair, thresholds, images or "right")
+    images = read_parameter(result, "images") or images or "right"
+    return measure_failure_shifts(*pair, thresholds, images)
 
 
 def _first(step: Step, shifts: Sequence[FailureShift]) -> FailureShift | None:

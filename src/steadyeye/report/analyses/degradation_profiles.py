@@ -9,7 +9,7 @@ from steadyeye.core.report_types import Figure, Section, Table, Topic
 from steadyeye.core.result_lookup import find
 from steadyeye.core.types import Evaluated, Result, needs
 from steadyeye.degradation.curves import MEAN
-from steadyeye.report.charts.specs import draw_profiles, list_levels, shares
+from steadyeye.report.charts.specs import draw_profiles, list_levels, quantity, shares
 
 QUANTITIES = {
     "degraded_accuracy": "accuracy",
@@ -98,7 +98,7 @@ def _channel(name: str, field: str) -> Mapping[str, Any]:
     title = QUANTITIES[name].removesuffix(" of the true class").removeprefix("share of ")
     if name != "degraded_rank":
         return shares(field, title)
-    return {"field": field, "type": "quantitative", "title": title}
+    return quantity(field, title)
 
 
 def _table(models: list[str], quantities: Mapping[str, Sequence[Result]]) -> Table:

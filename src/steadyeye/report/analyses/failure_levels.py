@@ -1,13 +1,12 @@
 """Failure points, with published ones for comparison."""
 
-import csv
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 
 from steadyeye.core.format import format_value, percent, span
 from steadyeye.core.report_types import Section, Table, Topic
 from steadyeye.core.result_lookup import find
+from steadyeye.core.storage.text_files import read_shipped
 from steadyeye.core.types import Evaluated, Result, needs
 
 DATA = Path(__file__).resolve().parent / "data" / "published_degradation.csv"
@@ -108,10 +107,8 @@ def _format_published(line: Mapping[str, str]) -> str:
     return f"{change} ({pixels}\u202f%)"
 
 
-@cache
 def _read_published() -> Table:
-    with DATA.open(newline="", encoding="utf-8") as file:
-        lines = list(csv.DictReader(file))
+    lines = read_shipped(DATA)
     models = list(dict.fromkeys(line["model"] for line in lines))
     levels = {(line["operator"], line["model"]): _format_published(line) for line in lines}
     operators = sorted({line["operator"] for line in lines})

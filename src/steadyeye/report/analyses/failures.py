@@ -1,18 +1,25 @@
 """Pictures of the frames that break sets."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.film_frames import answer_picture, away, list_labels, set_film
+from steadyeye.core.film_frames import (
+    answer_picture,
+    away,
+    list_labels,
+    name_lead,
+    set_film,
+    take_turns,
+)
 from steadyeye.core.format import number_of
-from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
+from steadyeye.core.pm_sets import PmSets, pm_sets
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Exhibit, Picture, Section, Topic
-from steadyeye.core.result_lookup import find, read_k
 from steadyeye.core.types import Evaluated, needs
+from steadyeye.report.subsets import distance
 
 SHOWN = 24
 
@@ -47,7 +54,7 @@ def failures(evaluated: Sequence[Evaluated]) -> Section | None:
         return None
     distinct = [_distinct(broken) for broken in broken_sets.values()]
     total = sum(map(len, distinct))
-    chosen = _in_turn(distinct, SHOWN)
+    chosen = take_turns(distinct, SHOWN)
     right = [int((pm_sets(entry.predictions).breaks_at > 0).sum()) for entry in evaluated]
     counts = "; ".join(
         f"{model} {len(broken)} of {n:,}"
@@ -70,9 +77,7 @@ def failures(evaluated: Sequence[Evaluated]) -> Section | None:
 
 def _failures(model: Evaluated) -> list[_Failure]:
     predictions, sets = model.predictions, pm_sets(model.predictions)
-    result = find(model.results, "pm_k")
-    k = farthest(sets, read_k(result) if result else None)
-    anchors = sets.anchor_of
+    k, anchors = distance(model, sets), sets.anchor_of
     broken = [
         _Failure(predictions, k, int(anchors[row]), row, float(predictions.confidence[row]))
         for row in _worst(predictions, sets, k).tolist()
@@ -103,12 +108,6 @@ def _distinct(broken: Sequence[_Failure]) -> list[_Failure]:
     return list(firsts.values())
 
 
-def _in_turn(lists: Sequence[Sequence[_Failure]], most: int) -> list[_Failure]:
-    """The first of each list, the second of each, and so on; at most `most`."""
-    longest = max(map(len, lists))
-    return [items[i] for i in range(longest) for items in lists if i < len(items)][:most]
-
-
 def _exhibit(failure: _Failure) -> Exhibit:
     predictions, anchor, frame = failure.predictions, failure.anchor, failure.frame
     wrong = predictions.answer(frame)
@@ -124,11 +123,10 @@ def _exhibit(failure: _Failure) -> Exhibit:
     )
 
 
-def _lead(chosen: Sequence[_Failure]) -> Exhibit:
+def _lead(chosen: Sequence[_Failure]) -> Exhibit | None:
     """The break with the highest confidence in both frames: the lower of the two counts."""
     clearest = max(chosen, key=lambda f: min(f.confidence, f.predictions.confidence[f.anchor]))
-    exhibit = _exhibit(clearest)
-    return replace(exhibit, title=f"The clearest break: {exhibit.title}")
+    return name_lead([_exhibit(clearest)], "The clearest break")
 
 
 def _picture(predictions: Predictions, row: int, title: str) -> Picture:

@@ -1,13 +1,12 @@
 """Prediction changes from one frame to the next."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.errors import list_texts
-from steadyeye.core.film_frames import around, video_film
+from steadyeye.core.film_frames import around, name_lead, video_film
 from steadyeye.core.format import interval, percent
 from steadyeye.core.pm_sets import consecutive
 from steadyeye.core.predictions import Predictions
@@ -48,15 +47,8 @@ def flips(evaluated: Sequence[Evaluated]) -> Section | None:
         ),
         tables=(_table(pairs),),
         exhibits=exhibits,
-        lead=_lead(exhibits),
+        lead=name_lead(exhibits, "The most confident change of prediction"),
     )
-
-
-def _lead(exhibits: Sequence[Exhibit]) -> Exhibit | None:
-    if not exhibits:
-        return None
-    title = f"The most confident change of prediction: {exhibits[0].title}"
-    return replace(exhibits[0], title=title)
 
 
 def _unlike(tables: Sequence[Predictions]) -> tuple[str, ...]:

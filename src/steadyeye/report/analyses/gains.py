@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from steadyeye.core.report_types import Section, Topic
-from steadyeye.core.types import BoundMetric, Evaluated, needs
+from steadyeye.core.types import Evaluated, needs
 from steadyeye.report.comparison.before_after import (
     READING,
     Gain,
@@ -15,6 +15,7 @@ from steadyeye.report.comparison.before_after import (
     caveats,
     changes,
     dumbbells,
+    find_shared,
     from_scratch,
     gain,
     numbers,
@@ -66,24 +67,14 @@ def _measure_gains(step: Step) -> TrainingGains:
     names = OF_BOXES if "detections" in after.predictions.columns else OF_LABELS
     compared = []
     for name in names:
-        bound = _both(before, after, name)
-        if bound is not None and bound[1].outcomes is not None:
-            outcomes = bound[1].outcomes
-            number = _name_gain(bound[0])
-            compared.append(
-                gain(number, *(outcomes(model.predictions) for model in (before, after)))
-            )
+        shared = find_shared(before, after, name)
+        outcomes = after.bound_metrics[shared].outcomes if shared else None
+        if outcomes is not None:
+            both = (outcomes(model.predictions) for model in (before, after))
+            compared.append(gain(_name_gain(shared), *both))
     return TrainingGains(
         *step.names, adjust_gains([change for change in compared if change.difference is not None])
     )
-
-
-def _both(before: Evaluated, after: Evaluated, name: str) -> tuple[str, BoundMetric] | None:
-    """A metric that both were asked for, whatever its parameters."""
-    for key, bound in after.bound_metrics.items():
-        if (key == name or key.startswith(f"{name}(")) and key in before.bound_metrics:
-            return key, bound
-    return None
 
 
 def _name_gain(metric: str) -> str:

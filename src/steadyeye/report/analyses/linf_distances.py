@@ -17,7 +17,7 @@ from steadyeye.metrics.covariates.breakage import (
     distribution,
     outcomes,
 )
-from steadyeye.report.charts.specs import chart, layer, lines, shares
+from steadyeye.report.charts.specs import chart, layer, lines, quantity, shares
 
 CUSTOMARY = 8 / 255  # the radius that adversarial training on natural images mostly promises
 FEW = 0.05
@@ -135,12 +135,7 @@ def _figure(series: Series) -> Figure:
         for name, (of, _) in series.items()
         for i in range(0, STEPS, 3)
     ]
-    x = {
-        "field": "distance",
-        "type": "quantitative",
-        "title": "ℓ∞ distance to the anchor",
-        "scale": {"domain": [0, 1]},
-    }
+    x = quantity("distance", "ℓ∞ distance to the anchor", scale={"domain": [0, 1]})
     names = list(series)
     encoding = {"x": x, "y": shares("share", "share of pairs within"), **lines(names, "pairs")}
     layers = [

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from steadyeye.core.boxes import BoxTable, exceed_score, in_classes, select, take
 from steadyeye.core.claims import higher
-from steadyeye.core.film_frames import away, set_film
+from steadyeye.core.film_frames import away, name_lead, set_film, take_turns
 from steadyeye.core.format import format_difference, number_of, percent, points
-from steadyeye.core.pm_sets import farthest, pm_sets
+from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import (
     Exhibit,
@@ -23,10 +23,11 @@ from steadyeye.core.report_types import (
     Table,
     Topic,
 )
-from steadyeye.core.result_lookup import find, limit, read_k
+from steadyeye.core.result_lookup import find, limit
 from steadyeye.core.types import Evaluated, Result, needs
 from steadyeye.metrics.detection.error_types import KINDS, errors, frame_errors, gains
 from steadyeye.metrics.detection.frame_ap import Frames, frame_quality, frames, worst
+from steadyeye.report.subsets import distance
 
 SHOWN = 12
 CONFIDENT = 0.5
@@ -50,8 +51,7 @@ def lost_boxes(evaluated: Sequence[Evaluated]) -> Section | None:
     losses = [_describe_losses(model) for model in evaluated if find(model.results, "pm_k_map")]
     if not losses:
         return None
-    longest = max(len(exhibits) for *_, exhibits in losses)
-    exhibits = [loss[i] for i in range(longest) for *_, loss in losses if i < len(loss)]
+    exhibits = take_turns([pictures for *_, pictures in losses])
     return Section(
         topic=Topic.WHAT,
         place=21,
@@ -68,20 +68,13 @@ def lost_boxes(evaluated: Sequence[Evaluated]) -> Section | None:
         ),
         tables=tuple(table for table, *_ in losses),
         exhibits=tuple(exhibits[:SHOWN]),
-        lead=_lead(exhibits),
+        lead=name_lead(exhibits, "The largest drop"),
     )
-
-
-def _lead(exhibits: Sequence[Exhibit]) -> Exhibit | None:
-    if not exhibits:
-        return None
-    return replace(exhibits[0], title=f"The largest drop: {exhibits[0].title}")
 
 
 def _describe_losses(model: Evaluated) -> tuple[Table, str, list[Exhibit]]:
     predictions, sets = model.predictions, pm_sets(model.predictions, labels=False)
-    result = find(model.results, "pm_k_map")
-    k = farthest(sets, read_k(result) if result else None)
+    k = distance(model, sets, "pm_k_map")
     quality = frame_quality(predictions, 0.5)
     rows, members = worst(sets, quality, k)
     anchors = sets.anchors[members]
@@ -242,16 +235,13 @@ def _frame(predictions: Predictions, quality: NDArray[np.float64], row: int, at:
     )
 
 
-def _name_missed(frame: _MarkedFrame) -> tuple[str, ...]:
-    return (f"missed: {', '.join(frame.missed)}",) if frame.missed else ()
-
-
 def _picture(predictions: Predictions, row: int, title: str) -> Picture:
     frame = _mark_frame(predictions, row)
+    missed = (f"missed: {', '.join(frame.missed)}",) if frame.missed else ()
     return Picture(
         sample=str(predictions.ids[row]),
         title=title,
-        lines=(*frame.lines, *_name_missed(frame))[:NAMED] or ("no detection above 0.5",),
+        lines=(*frame.lines, *missed)[:NAMED] or ("no detection above 0.5",),
         right=not frame.kinds,
         marks=frame.marks,
     )

@@ -7,15 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.format import percent, points
-from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
+from steadyeye.core.pm_sets import PmSets, pm_sets
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Figure, Section, Table, Topic
-from steadyeye.core.result_lookup import find, read_k
+from steadyeye.core.result_lookup import find
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.metrics.detection.average_precision import dataset_ap
 from steadyeye.metrics.detection.frame_ap import frame_quality, frames, worst
 from steadyeye.metrics.detection.matching import AREAS, by_area
-from steadyeye.report.charts.specs import WHOLE, chart, layer, lines, shares
+from steadyeye.report.charts.specs import WHOLE, chart, layer, lines, quantity, shares
+from steadyeye.report.subsets import distance
 
 IOU = (0.5,)
 
@@ -40,8 +41,7 @@ def map_breakdown(evaluated: Sequence[Evaluated]) -> Section | None:
     for model in models:
         predictions, sets = model.predictions, pm_sets(model.predictions, labels=False)
         quality = frame_quality(predictions, IOU[0])
-        result = find(model.results, "pm_k_map")
-        chosen, members = worst(sets, quality, farthest(sets, read_k(result) if result else None))
+        chosen, members = worst(sets, quality, distance(model, sets, "pm_k_map"))
         tables += _tables(predictions, sets.anchors[members], chosen)
         rows += _by_offset(predictions.model, sets, quality)
     return Section(
@@ -107,12 +107,7 @@ def _by_offset(model: str, sets: PmSets, quality: NDArray[np.float64]) -> list[d
 
 def _figure(rows: list[dict[str, Any]], models: list[str]) -> Figure:
     encoding = {
-        "x": {
-            "field": "offset",
-            "type": "quantitative",
-            "title": "offset from the anchor (frames)",
-            "axis": WHOLE,
-        },
+        "x": quantity("offset", "offset from the anchor (frames)", axis=WHOLE),
         "y": shares("value", "mean frame AP"),
         **lines(models, "model"),
     }

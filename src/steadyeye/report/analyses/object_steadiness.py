@@ -1,13 +1,13 @@
 """Objects lost between their first and last detection, by class and in pictures."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import zip_longest
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import BoxTable
+from steadyeye.core.film_frames import name_lead, take_turns
 from steadyeye.core.format import clock, interval, number_of, percent
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import (
@@ -75,8 +75,7 @@ def object_steadiness(evaluated: Sequence[Evaluated]) -> Section | None:
     followed = [model for model in map(_follow, evaluated) if model is not None]
     if not followed:
         return None
-    by_model = [_blinks(model) for model in followed]
-    exhibits = [exhibit for turn in zip_longest(*by_model) for exhibit in turn if exhibit]
+    exhibits = take_turns([_blinks(model) for model in followed])
     return Section(
         topic=Topic.WHEN,
         place=12,
@@ -88,7 +87,7 @@ def object_steadiness(evaluated: Sequence[Evaluated]) -> Section | None:
         ),
         tables=(_table(followed), _table_of_objects(followed)),
         exhibits=tuple(exhibits[:SHOWN]),
-        lead=_lead(exhibits),
+        lead=name_lead(exhibits, "The clearest lost object"),
         method=_method(followed),
     )
 
@@ -307,9 +306,3 @@ def _mark(model: _Followed, at: int) -> Mark:
     detected = model.objects.state[at] == DETECTED
     box = tuple(float(side) for side in model.objects.boxes[at])
     return Mark("right" if detected else "wrong", box, "")
-
-
-def _lead(exhibits: Sequence[Exhibit]) -> Exhibit | None:
-    if not exhibits:
-        return None
-    return replace(exhibits[0], title=f"The clearest lost object: {exhibits[0].title}")

@@ -27,6 +27,7 @@ from steadyeye.report.charts.specs import (
     draw_bands,
     layer,
     lines,
+    quantity,
 )
 from steadyeye.report.subsets import distance
 
@@ -204,12 +205,7 @@ def _channels(models: list[str], everyone: Sequence[_Line]) -> dict[str, Any]:
     dashes = [*DASHES[: len(models)]]
     dashes += [(1, 4) if line.name.endswith(UNREVIEWED) else (1, 0) for line in everyone]
     return {
-        "x": {
-            "field": "offset",
-            "type": "quantitative",
-            "title": "offset from the anchor (frames)",
-            "axis": SIGNED,
-        },
+        "x": quantity("offset", "offset from the anchor (frames)", axis=SIGNED),
         **lines(names, "line", colours, dashes),
         "detail": {"field": "side"},
     }

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.format import WITHIN, format_share, format_unsigned_points, number_of
-from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
+from steadyeye.core.pm_sets import PmSets, pm_sets
 from steadyeye.core.report_types import Figure, Section, Table, Topic
-from steadyeye.core.result_lookup import find, read_k
 from steadyeye.core.stats.bounded_means import median_interval
 from steadyeye.core.stats.intervals import Interval, number_clusters, proportion
 from steadyeye.core.types import Evaluated, needs
-from steadyeye.report.charts.specs import PALETTE, SCHEMA, shares
+from steadyeye.report.charts.specs import PALETTE, SCHEMA, layer, map_names, shares
+from steadyeye.report.subsets import distance
 
 MEASURES = ("accuracy", "pm-k")
 
@@ -98,15 +98,9 @@ def _describe_median(median: _Median) -> str:
     return f"{median.model} {value} ({low}–{high}{left})"
 
 
-def _sets(model: Evaluated) -> tuple[PmSets, int]:
-    """The sets and the requested distance."""
-    sets = pm_sets(model.predictions)
-    result = find(model.results, "pm_k")
-    return sets, farthest(sets, read_k(result) if result else None)
-
-
 def _classes(model: Evaluated) -> list[_Class]:
-    sets, k = _sets(model)
+    sets = pm_sets(model.predictions)
+    k = distance(model, sets)
     truth = model.predictions.truth[sets.anchors]
     return [
         _Class(
@@ -124,7 +118,8 @@ def _classes(model: Evaluated) -> list[_Class]:
 
 
 def _median(model: Evaluated) -> _Median | None:
-    sets, k = _sets(model)
+    sets = pm_sets(model.predictions)
+    k = distance(model, sets)
     every = model.predictions.truth[sets.anchors]
     present, nameable = every.any(axis=0), _find_nameable(model)
     truth = every[:, present & nameable]
@@ -206,29 +201,13 @@ def _layers() -> list[dict[str, Any]]:
     y = {"field": "class", "type": "nominal", "title": None, "axis": {"labelLimit": 160}}
     offset = {"field": "measure", "sort": list(MEASURES)}
     legend = {"title": None, "orient": "bottom"}
-    scale = {"domain": list(MEASURES), "range": [PALETTE[5], PALETTE[0]]}
-    hue = {"field": "measure", "type": "nominal", "scale": scale, "legend": legend}
+    hue = map_names("measure", MEASURES, [PALETTE[5], PALETTE[0]], legend)
     # or the last label of a chart runs into the first of the next
     axis = {"axis": {"format": ".0%", "labelFlush": True, "values": [0, 0.25, 0.5, 0.75, 1]}}
-    bars = {
-        "mark": {"type": "bar", "tooltip": True},
-        "encoding": {
-            "y": y,
-            "yOffset": offset,
-            "x": {**shares("value", "share of anchors"), **axis},
-            "color": hue,
-        },
-    }
-    whiskers = {
-        "mark": {"type": "rule"},
-        "encoding": {
-            "y": y,
-            "yOffset": offset,
-            "x": {**shares("low", "share of anchors"), **axis},
-            "x2": {"field": "high"},
-        },
-    }
-    return [bars, whiskers]
+    place = {"y": y, "yOffset": offset}
+    ends = {"x": {**shares("low", "share of anchors"), **axis}, "x2": {"field": "high"}}
+    bar = {"x": {**shares("value", "share of anchors"), **axis}, "color": hue}
+    return [layer("bar", {**place, **bar}, tooltip=True), layer("rule", {**place, **ends})]
 
 
 def _table(rows: Sequence[_Class]) -> Table:

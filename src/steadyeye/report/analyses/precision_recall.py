@@ -6,14 +6,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.pm_sets import farthest, pm_sets
+from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Figure, Section, Topic
-from steadyeye.core.result_lookup import find, read_k
+from steadyeye.core.result_lookup import find
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.metrics.detection.frame_ap import frame_quality, frames, worst
 from steadyeye.metrics.detection.matching import IOUS
 from steadyeye.report.charts.specs import chart, draw_crossed, shares
+from steadyeye.report.subsets import distance
 
 POINTS = 101
 
@@ -33,13 +34,12 @@ def precision_recall(evaluated: Sequence[Evaluated]) -> Section | None:
     rows: list[dict[str, Any]] = []
     models = []
     for model in evaluated:
-        result = find(model.results, "pm_k_map")
-        if result is None:
+        if find(model.results, "pm_k_map") is None:
             continue
         models.append(model.predictions.model)
         sets = pm_sets(model.predictions, labels=False)
         quality = frame_quality(model.predictions, IOUS[0])
-        chosen, members = worst(sets, quality, farthest(sets, read_k(result)))
+        chosen, members = worst(sets, quality, distance(model, sets, "pm_k_map"))
         for title, those in (("anchors", sets.anchors[members]), ("worst frames", chosen)):
             rows += [
                 {"model": model.predictions.model, "frames": title, **point}

@@ -1,13 +1,12 @@
 """The user's detectors compared with published ones."""
 
-import csv
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 
 from steadyeye.core.format import format_share, format_unsigned_points, percent
 from steadyeye.core.report_types import Section, Table, Topic
 from steadyeye.core.result_lookup import find, read_k
+from steadyeye.core.storage.text_files import read_shipped
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.metrics.testbed.published_models import why_not
 
@@ -79,16 +78,14 @@ def _rows(model: Evaluated) -> list[tuple[str, ...]]:
     return rows
 
 
-@cache
 def _read_published() -> tuple[tuple[str, ...], ...]:
-    with DATA.open(newline="", encoding="utf-8") as file:
-        return tuple(
-            (
-                line["task"],
-                f"{line['model']}, published",
-                *(percent(float(line[key]) / 100) for key in ("map_original", "map_perturbed")),
-                format_unsigned_points(float(line["map_drop"]) / 100),
-                "ImageNet-Vid-Robust" + (f"; {line['note']}" if line["note"] else ""),
-            )
-            for line in csv.DictReader(file)
+    return tuple(
+        (
+            line["task"],
+            f"{line['model']}, published",
+            *(percent(float(line[key]) / 100) for key in ("map_original", "map_perturbed")),
+            format_unsigned_points(float(line["map_drop"]) / 100),
+            "ImageNet-Vid-Robust" + (f"; {line['note']}" if line["note"] else ""),
         )
+        for line in read_shipped(DATA)
+    )

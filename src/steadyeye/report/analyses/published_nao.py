@@ -1,7 +1,6 @@
 """The user's detectors on natural adversarial objects, compared with published ones."""
 
-import csv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -12,6 +11,7 @@ from steadyeye.core.claims import Claim, above, below, every, first
 from steadyeye.core.format import format_share, number_of, percent
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Figure, Section, Table, Topic
+from steadyeye.core.storage.text_files import read_shipped
 from steadyeye.core.types import Evaluated, Result, needs
 from steadyeye.metrics.detection.frame_ap import (
     ap,
@@ -24,10 +24,15 @@ from steadyeye.metrics.detection.frame_ap import (
     select_counted_rows,
 )
 from steadyeye.metrics.detection.matching import IOUS
-from steadyeye.report.charts.specs import PALETTE, chart, dot
+from steadyeye.report.charts.specs import PALETTE, chart, dot, map_names, names_of
 
 DATA = Path(__file__).resolve().parent / "data" / "published_nao.csv"
-SOURCE = "Lau et al., “Natural Adversarial Objects”, 2021, Table 2"
+CAUTION = (
+    "mAP over IoU 0.50 to 0.95. Published values: Lau et al., “Natural Adversarial Objects”, 2021, "
+    "Table 2, measured on the NAO set of the paper, which may differ from yours; their drop is "
+    "from COCO val (YOLOv3: from test-dev). The interval of a drop assumes that the two sets "
+    "share no image."
+)
 
 
 @dataclass(frozen=True)
@@ -50,14 +55,12 @@ class PublishedDetector:
 @cache
 def read_published() -> tuple[PublishedDetector, ...]:
     """The published detectors, in the order of the paper's table."""
-    with DATA.open(newline="", encoding="utf-8") as file:
-        lines = list(csv.DictReader(file))
 
-    def share(line: dict[str, str], key: str) -> float:
+    def share(line: Mapping[str, str], key: str) -> float:
         return float(line[key]) / 100
 
     detectors = []
-    for line in lines:
+    for line in read_shipped(DATA):
         key = "coco_val_map" if line["coco_val_map"] else "coco_test_dev_map"
         of = "COCO val" if line["coco_val_map"] else "COCO test-dev"
         plain, without = share(line, "nao_map"), share(line, "nao_map_without_ood")
@@ -103,7 +106,7 @@ def published_nao(evaluated: Sequence[Evaluated]) -> Section | None:
         place=20,
         title=claim.text if claim else _question(scores),
         claim=claim,
-        text=(*map(_describe_scores, scores), *_note_subset(scores), _caution()),
+        text=(*map(_describe_scores, scores), *_note_subset(scores), CAUTION),
         tables=(
             Table("Natural adversarial objects", header, (*own, *beside), open=True),
             *map(_classes, scores),
@@ -255,14 +258,6 @@ def _note_subset(scores: Sequence[Scores]) -> tuple[str, ...]:
     )
 
 
-def _caution() -> str:
-    return (
-        f"mAP over IoU 0.50 to 0.95. Published values: {SOURCE}, measured on the NAO set of the "
-        "paper, which may differ from yours; their drop is from COCO val (YOLOv3: from "
-        "test-dev). The interval of a drop assumes that the two sets share no image."
-    )
-
-
 def _figure(scores: Sequence[Scores]) -> Figure:
     several = len({name for scored in scores for name in scored.drops}) > 1
     values: list[dict[str, Any]] = [
@@ -293,19 +288,9 @@ def layers(models: Sequence[str]) -> list[dict[str, Any]]:
         "title": "relative drop in mAP",
         "axis": {"format": ".0%", "tickCount": 5},
     }
-    y = {
-        "field": "model",
-        "type": "nominal",
-        "sort": list(models),
-        "title": None,
-        "axis": {"labelLimit": 150, "ticks": False},
-    }
-    hue = {
-        "field": "of",
-        "type": "nominal",
-        "scale": {"domain": ["yours", "published"], "range": [PALETTE[1], PALETTE[6]]},
-        "legend": {"title": None, "orient": "bottom"},
-    }
+    y = names_of("model", list(models), labelLimit=150, ticks=False)
+    legend = {"title": None, "orient": "bottom"}
+    hue = map_names("of", ["yours", "published"], [PALETTE[1], PALETTE[6]], legend)
     line = {
         "mark": {"type": "rule", "strokeWidth": 3},
         "transform": [{"filter": "isValid(datum.low)"}],

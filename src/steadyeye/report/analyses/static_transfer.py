@@ -16,7 +16,7 @@ from steadyeye.core.stats import bootstrap
 from steadyeye.core.stats.intervals import Interval, proportion
 from steadyeye.core.stats.paired import difference, prepare_outcomes
 from steadyeye.core.types import Evaluated, needs
-from steadyeye.report.charts.specs import BELOW, PALETTE, SCHEMA, shares
+from steadyeye.report.charts.specs import BELOW, PALETTE, SCHEMA, dot, layer, shares
 from steadyeye.report.subsets import distance
 
 MEASURES = (
@@ -157,16 +157,11 @@ def _scores(neighbours: _Neighbours) -> list[tuple[Interval, ...]]:
 def _claim(neighbours: _Neighbours) -> Claim | None:
     """The claim whether most of the drop is on frames that break other models too."""
     counts = neighbours.wrong.sum(axis=0)
-    held_out = np.stack(
-        [~own[hardest(counts - own, neighbours.starts)] for own in neighbours.wrong]
-    )
+    on_others = [~own[hardest(counts - own, neighbours.starts)] for own in neighbours.wrong]
     # an anchor that is wrong cannot break: it takes no part on either side
-    shared = (
-        neighbours.anchor_right.astype(np.float64) - (held_out & neighbours.anchor_right)
-    ).mean(axis=0)
-    alone = ((held_out & neighbours.anchor_right).astype(np.float64) - neighbours.survives).mean(
-        axis=0
-    )
+    anchor = neighbours.anchor_right.astype(np.float64)
+    both = anchor * np.stack(on_others)
+    shared, alone = (anchor - both).mean(axis=0), (both - neighbours.survives).mean(axis=0)
     gap = difference(
         *(
             prepare_outcomes(bootstrap.mean_statistic(part, neighbours.videos, (-1, 1)))
@@ -223,13 +218,10 @@ def _layers(names: list[str]) -> list[dict[str, Any]]:
     }
     x = {"x": shares("low", "share right"), "x2": {"field": "high"}}
     shape = {**measure, "scale": {"domain": domain, "range": list(SHAPES)}}
-    point = {"type": "point", "filled": True, "size": 60, "opacity": 1, "tooltip": True}
+    value = {"x": shares("value", "share right"), "shape": shape}
     return [
-        {"mark": {"type": "rule", "opacity": 0.6}, "encoding": {**channels, **x}},
-        {
-            "mark": point,
-            "encoding": {**channels, "x": shares("value", "share right"), "shape": shape},
-        },
+        layer("rule", {**channels, **x}, opacity=0.6),
+        dot({**channels, **value}, tooltip=True),
     ]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.film_frames import video_film
+from steadyeye.core.film_frames import take_turns, video_film
 from steadyeye.core.format import clock, number_of, percent
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Exhibit, Picture, Section, Table, Topic
@@ -35,12 +35,8 @@ def unstable_clips(evaluated: Sequence[Evaluated]) -> Section | None:
     by_model = [windows(predictions, most) for predictions in tables]
     if not any(by_model):
         return None
-    chosen = [
-        (tables[place_of_model], ranked[place])
-        for place in range(most)
-        for place_of_model, ranked in enumerate(by_model)
-        if place < len(ranked)
-    ][:SHOWN]
+    pairs = zip(tables, by_model, strict=True)
+    chosen = take_turns([[(table, window) for window in own] for table, own in pairs], SHOWN)
     return Section(
         topic=Topic.WHEN,
         place=14,

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import BoxTable
+from steadyeye.core.film_frames import take_turns
 from steadyeye.core.format import clock, number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import (
@@ -76,12 +77,7 @@ def unsteady_objects(evaluated: Sequence[Evaluated]) -> Section | None:
     models = [model for model in map(_follow, evaluated) if model is not None and model.seconds]
     if not models:
         return None
-    turns = [
-        (model, model.seconds[turn])
-        for turn in range(SHOWN)
-        for model in models
-        if turn < len(model.seconds)
-    ][:SHOWN]
+    turns = take_turns([[(model, second) for second in model.seconds] for model in models], SHOWN)
     return Section(
         topic=Topic.WHEN,
         place=11,

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from steadyeye.core.film_frames import describe_answer, list_labels
+from steadyeye.core.film_frames import describe_answer, list_labels, take_turns
 from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Exhibit, Picture, Section, Topic
@@ -29,13 +29,9 @@ def wrong_predictions(evaluated: Sequence[Evaluated]) -> Section | None:
     wrong = [_wrong(table) for table in tables]
     if not any(wrong):
         return None
-    pairs = list(zip(tables, map(_distinct, tables, wrong), strict=True))
-    every = [
-        (table, rows[i])
-        for i in range(max(len(rows) for _, rows in pairs))
-        for table, rows in pairs
-        if i < len(rows)
-    ]
+    every = take_turns(
+        [[(t, row) for row in _distinct(t, rows)] for t, rows in zip(tables, wrong, strict=True)]
+    )
     exhibits = [_exhibit(table, row) for table, row in every[:SHOWN]]
     return Section(
         topic=Topic.WHAT,

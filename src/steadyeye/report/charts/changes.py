@@ -14,7 +14,16 @@ from steadyeye.core.report_types import Exhibit, Figure, Table
 from steadyeye.core.stats.intervals import Interval, proportion
 from steadyeye.metrics.covariates.breakage import Effect, Effects, Outcomes, column
 from steadyeye.metrics.covariates.measures import PAIR, Measure
-from steadyeye.report.charts.specs import chart, colour, dot, layer, lines, shares
+from steadyeye.report.charts.specs import (
+    chart,
+    colour,
+    dot,
+    layer,
+    lines,
+    names_of,
+    quantity,
+    shares,
+)
 
 LIMITS = (1 / 16, 16.0)
 
@@ -50,29 +59,17 @@ def forest(effects: Mapping[str, Effects]) -> Figure:
 
 def _spec(values: list[dict[str, Any]], models: list[str]) -> dict[str, Any]:
     measures = list(dict.fromkeys(row["measure"] for row in values))
-    y = {
-        "field": "measure",
-        "type": "nominal",
-        "sort": measures,
-        "title": None,
-        "axis": {"labelLimit": 130},
-    }
     by_model = colour(models, "model", "model")
     # the axis of names leaves too little room on a phone for two columns
     by_model["legend"] = {**by_model["legend"], "columns": 1}
     shared = {
-        "y": y,
+        "y": names_of("measure", measures, labelLimit=130),
         "yOffset": {"field": "model", "type": "nominal", "sort": models},
         "color": by_model,
     }
     ticks = {"values": [0.1, 0.25, 0.5, 1, 2, 4, 10], "format": "~g"}
-    x = {
-        "field": "odds",
-        "type": "quantitative",
-        "title": "odds ratio of breaking",
-        "axis": ticks,
-        "scale": {"type": "log", "domain": _domain(values)},
-    }
+    scale = {"type": "log", "domain": _domain(values)}
+    x = quantity("odds", "odds ratio of breaking", axis=ticks, scale=scale)
     tooltip = [{"field": name} for name in ("model", "measure", "text")]
     ends = {**shared, "x": {**x, "field": "low"}, "x2": {"field": "high"}}
     layers = [
@@ -147,7 +144,7 @@ def dose_figure(measure: Measure, bins: Sequence[Bin]) -> Figure:
     ]
     models = list(dict.fromkeys(quintile.model for quintile in bins))
     title = f"{measure.words}, {measure.unit}".rstrip(", ")
-    x = {"field": "value", "type": "quantitative", "title": title, "scale": {"zero": False}}
+    x = quantity("value", title, scale={"zero": False})
     y = shares("share", "broken neighbours")
     channels = lines(models, "model")
     shared = {"x": x, "color": channels["color"]}

@@ -15,7 +15,7 @@ from steadyeye.core.report_types import Figure, Picture
 from steadyeye.core.seeds import stream
 from steadyeye.explain.embedding.blind_spots import Blindness
 from steadyeye.explain.embedding.density_ratio import Vectors
-from steadyeye.report.charts.specs import BELOW, PALETTE, chart
+from steadyeye.report.charts.specs import BELOW, PALETTE, chart, map_names
 
 DRAWN = 500
 """Regions of either set on a map, which every reader's browser can still draw."""
@@ -161,6 +161,7 @@ def _layer(
 ) -> dict[str, Any]:
     """The points that pass a test; all layers share their colours and shapes."""
     causes = [cause for cause in COLOURS if any(row["cause"] == cause for row in values)]
+    grey = {"symbolFillColor": PALETTE[6], "symbolStrokeColor": PALETTE[6]}
     axis = {"axis": None, "scale": {"zero": False, "nice": False}, "type": "quantitative"}
     return {
         "transform": [{"filter": test}],
@@ -168,23 +169,9 @@ def _layer(
         "encoding": {
             "x": {"field": "x", **axis},
             "y": {"field": "y", **axis},
-            "color": {
-                "field": "cause",
-                "type": "nominal",
-                "scale": {"domain": causes, "range": [COLOURS[cause] for cause in causes]},
-                "legend": BELOW,
-            },
-            "shape": {
-                "field": "where",
-                "type": "nominal",
-                "scale": {"domain": list(shapes), "range": list(shapes.values())},
-                "legend": {
-                    **BELOW,
-                    # by itself black, which is unreadable on a dark ground
-                    "symbolFillColor": PALETTE[6],
-                    "symbolStrokeColor": PALETTE[6],
-                },
-            },
+            "color": map_names("cause", causes, [COLOURS[cause] for cause in causes], BELOW),
+            # by itself black, which is unreadable on a dark ground
+            "shape": map_names("where", list(shapes), list(shapes.values()), {**BELOW, **grey}),
             "tooltip": [
                 {"field": field, "type": "nominal", "title": title}
                 for field, title in TOOLTIP.items()
@@ -204,7 +191,7 @@ class Layout:
     place: NDArray[np.float64]
 
 
-def layout(points: Vectors, seed: int = 0) -> Layout:
+def layout(points: Vectors) -> Layout:
     """The points on a plane by UMAP, or by their first two components if it is not installed.
 
     `points`: (n, d ≥ 2) float32, components by falling variance. McInnes, Healy and Melville,
@@ -221,7 +208,7 @@ def layout(points: Vectors, seed: int = 0) -> Layout:
     with warnings.catch_warnings():
         # that one thread is slower, and that graphs may fall apart: both are wanted
         warnings.simplefilter("ignore")
-        positions = UMAP(n_neighbors=NEIGHBOURS, random_state=seed, n_jobs=1).fit_transform(points)
+        positions = UMAP(n_neighbors=NEIGHBOURS, random_state=0, n_jobs=1).fit_transform(points)
     return Layout("UMAP", np.asarray(positions, dtype=np.float64))
 
 

@@ -11,7 +11,17 @@ from steadyeye.core.format import number_of, percent
 from steadyeye.core.report_types import Exhibit, Figure, Heat, Mark, Picture, Section, Table, Topic
 from steadyeye.explain.attributions import CONTROL, Attribution, InsideShares, groups
 from steadyeye.explain.effects import ProbeEffects, mean
-from steadyeye.report.charts.specs import GREY, PALETTE, chart, dot, layer, shares
+from steadyeye.report.charts.specs import (
+    GREY,
+    PALETTE,
+    chart,
+    dot,
+    layer,
+    map_names,
+    names_of,
+    quantity,
+    shares,
+)
 from steadyeye.report.probe_wording import (
     ProbedModel,
     by_cause,
@@ -28,12 +38,6 @@ ROW = 30
 """Pixels per class."""
 
 KINDS = ("confident mistake", "correct detection")
-SHAPE: dict[str, Any] = {
-    "field": "kind",
-    "type": "nominal",
-    "scale": {"domain": list(KINDS), "range": ["triangle-up", "circle"]},
-}
-"""The channel of a kind, so that it is read without colour too."""
 
 NEXT = 3
 """Changed images next to the original."""
@@ -128,12 +132,8 @@ def _spec(
 ) -> dict[str, Any]:
     y = {"field": "class", "type": "nominal", "sort": list(names), "title": None}
     offset = {"field": "kind", "type": "nominal", "sort": list(KINDS)}
-    colour = {
-        "field": "kind",
-        "type": "nominal",
-        "scale": {"domain": list(KINDS), "range": [PALETTE[1], PALETTE[0]]},
-        "legend": {"title": None, "orient": "top", "columns": 1, "symbolOpacity": 1},
-    }
+    legend = {"title": None, "orient": "top", "columns": 1, "symbolOpacity": 1}
+    colour = map_names("kind", KINDS, [PALETTE[1], PALETTE[0]], legend)
     shared = {"y": y, "yOffset": offset, "color": colour}
 
     tip = [{"field": "class"}, {"field": "kind"}]
@@ -141,7 +141,8 @@ def _spec(
     mean_tip = [*tip, {"field": "value", "format": ".3f"}, {"field": "n"}]
     stroke = {**shared, "x": _change("change"), "tooltip": [*tip, {"field": "change"}]}
     span = {**shared, "x": _change("low"), "x2": {"field": "high"}}
-    form = {**SHAPE, "legend": colour["legend"]}
+    # so that a kind is read without colour too
+    form = map_names("kind", KINDS, ["triangle-up", "circle"], legend)
     middle = {**shared, "shape": form, "x": _change("value"), "tooltip": mean_tip}
     layers = [
         layer("tick", stroke, dots, thickness=1.5, opacity=0.35, bandSize=9),
@@ -153,13 +154,7 @@ def _spec(
 
 def _change(field: str) -> dict[str, Any]:
     """The channel of a change in probability, 0…1."""
-    return {
-        "field": field,
-        "type": "quantitative",
-        "title": "|Δ probability|",
-        "scale": {"domain": [0, 1]},
-        "axis": {"tickCount": 5},
-    }
+    return quantity(field, "|Δ probability|", scale={"domain": [0, 1]}, axis={"tickCount": 5})
 
 
 def exhibits(model: ProbedModel, tag: str) -> tuple[Exhibit, ...]:
@@ -251,21 +246,12 @@ def _attribution_spec(
     means: list[dict[str, Any]],
     marks: list[dict[str, Any]],
 ) -> dict[str, Any]:
-    axis = {"labelLimit": 130, "labelPadding": 6}
-    y = {"field": "group", "type": "nominal", "sort": list(names), "title": None, "axis": axis}
+    y = names_of("group", list(names), labelLimit=130, labelPadding=6)
     legend = {"title": None, "columns": 1, "labelLimit": 320, "symbolOpacity": 1}
-    colour = {
-        "field": "kind",
-        "type": "nominal",
-        "scale": {"domain": list(KINDS), "range": [PALETTE[1], PALETTE[0]]},
-        "legend": {**legend, "orient": "top"},
-    }
-    shape = {
-        "field": "what",
-        "type": "nominal",
-        "scale": {"domain": list(LINES), "range": ["diamond", "square"]},
-        "legend": {**legend, "orient": "bottom", "symbolStrokeColor": GREY, "symbolStrokeWidth": 2},
-    }
+    colour = map_names("kind", KINDS, [PALETTE[1], PALETTE[0]], {**legend, "orient": "top"})
+    stroke = {"symbolStrokeColor": GREY, "symbolStrokeWidth": 2}
+    below = {**legend, "orient": "bottom", **stroke}
+    shape = map_names("what", LINES, ["diamond", "square"], below)
 
     def place(field: str, **more: Any) -> dict[str, Any]:
         return {"y": y, "x": shares(field, "share of attribution inside the box"), **more}

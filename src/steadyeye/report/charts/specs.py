@@ -21,33 +21,38 @@ SIGNED = {
     "labelExpr": "datum.value % 1 ? '' : datum.value ? datum.label : '0'",
 }
 """An axis of whole numbers with signs."""
+BELOW: Mapping[str, Any] = {"title": None, "orient": "bottom", "symbolOpacity": 1}
+"""A legend below its chart; the page sets its number of columns."""
+
+
+def quantity(field: str, title: str, **more: Any) -> dict[str, Any]:
+    """A quantitative channel; `more`: its axis and its scale."""
+    return {"field": field, "type": "quantitative", "title": title, **more}
 
 
 def shares(field: str, title: str) -> dict[str, Any]:
     """A quantitative channel of shares, 0…1, shown as percentages."""
-    return {
-        "field": field,
-        "type": "quantitative",
-        "title": title,
-        "axis": {"format": ".0%"},
-        "scale": {"domain": [0, 1]},
-    }
+    return quantity(field, title, axis={"format": ".0%"}, scale={"domain": [0, 1]})
+
+
+def names_of(field: str, names: Sequence[str] | None, **axis: Any) -> dict[str, Any]:
+    """A channel of names down the side, in order; None: in that of the data. `axis`: its labels."""
+    return {"field": field, "type": "nominal", "sort": names, "title": None, "axis": axis}
 
 
 def rows_of(field: str) -> dict[str, Any]:
     """A channel of names down the side, in the order of the data; a name may have several lines."""
-    return {
-        "field": field,
-        "type": "nominal",
-        "sort": None,
-        "title": None,
-        "axis": {
-            "labelExpr": "split(datum.label, '\\n')",
-            "labelLimit": 190,
-            "labelPadding": 6,  # a rule may stand at the left edge
-            "ticks": False,
-        },
-    }
+    label = "split(datum.label, '\\n')"
+    # a rule may stand at the left edge
+    return names_of(field, None, labelExpr=label, labelLimit=190, labelPadding=6, ticks=False)
+
+
+def map_names(
+    field: str, names: Sequence[str], values: Sequence[Any], legend: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A channel that shows each of `names` by its value, such as a colour, a shape or a dash."""
+    scale = {"domain": list(names), "range": list(values)}
+    return {"field": field, "type": "nominal", "scale": scale, "legend": legend}
 
 
 def colour(names: Sequence[str], field: str, title: str) -> dict[str, Any]:
@@ -56,9 +61,7 @@ def colour(names: Sequence[str], field: str, title: str) -> dict[str, Any]:
     The page sets the number of columns of its legend.
     """
     colours = [PALETTE[i % len(PALETTE)] for i in range(len(names))]
-    legend = {"title": title or None, "orient": "bottom", "symbolOpacity": 1}
-    scale = {"domain": list(names), "range": colours}
-    return {"field": field, "type": "nominal", "scale": scale, "legend": legend}
+    return map_names(field, names, colours, {**BELOW, "title": title or None})
 
 
 def chart(
@@ -90,9 +93,6 @@ def dot(
 MOST = 7
 """The number of colours of the palette."""
 
-BELOW: Mapping[str, Any] = {"title": None, "orient": "bottom", "symbolOpacity": 1}
-"""A legend below its chart; the page sets its number of columns."""
-
 
 def choose_drawn(values: Mapping[str, float | None]) -> list[str]:
     """The names with the largest values, at most `MOST`, in the order they were given."""
@@ -121,12 +121,7 @@ SHAPES = ("circle", "triangle-up", "square", "diamond", "cross", "triangle-down"
 """One shape per colour of the palette, for points without a line."""
 
 
-DISTANCE: Mapping[str, Any] = {
-    "field": "k",
-    "type": "quantitative",
-    "title": "distance k from the anchor (frames)",
-    "axis": WHOLE,
-}
+DISTANCE: Mapping[str, Any] = quantity("k", "distance k from the anchor (frames)", axis=WHOLE)
 """The channel of the distance k."""
 
 
@@ -200,9 +195,7 @@ def shape(names: Sequence[str], field: str) -> dict[str, Any]:
     """The channel `shape` of points named by `field`, with a grey legend below the chart."""
     shapes = [SHAPES[i % len(SHAPES)] for i in range(len(names))]
     grey = {"symbolFillColor": GREY, "symbolStrokeColor": GREY, "symbolSize": 80}
-    legend = {"title": None, "orient": "bottom", "symbolOpacity": 1, **grey}
-    scale = {"domain": list(names), "range": shapes}
-    return {"field": field, "type": "nominal", "scale": scale, "legend": legend}
+    return map_names(field, names, shapes, {**BELOW, **grey})
 
 
 def draw_crossed(
@@ -219,16 +212,14 @@ def draw_crossed(
     model is "model". `place`: the channels x and y. `points`: a Vega expression, which rows have a
     point.
     """
-    line = {"type": "line", "tooltip": True}
     if len(models) < 2:
         channels = {"color": line_colour(models, "model"), "strokeDash": dash(kinds, kind)}
-        return [{"mark": {**line, "point": points == "true"}, "encoding": {**place, **channels}}]
+        return [layer("line", {**place, **channels}, tooltip=True, point=points == "true")]
     channels = lines(models, "model")
-    mark = {"type": "point", "filled": True, "size": 60, "opacity": 1, "tooltip": True}
     dots = {**place, "color": channels["color"], "shape": shape(kinds, kind)}
     return [
-        {"mark": line, "encoding": {**place, **channels, "detail": {"field": kind}}},
-        {"transform": [{"filter": points}], "mark": mark, "encoding": dots},
+        layer("line", {**place, **channels, "detail": {"field": kind}}, tooltip=True),
+        {"transform": [{"filter": points}], **dot(dots, tooltip=True)},
     ]
 
 
@@ -262,7 +253,7 @@ def draw_profiles(
     `rows`: of `list_levels`. `operators`: in order. `height`: pixels of a chart. `channels`: y of
     the values, and of the lower ends of their intervals.
     """
-    x = {"field": "level", "type": "quantitative", "title": "level", "axis": {"tickCount": 4}}
+    x = quantity("level", "level", axis={"tickCount": 4})
     value, low = channels
     hues = lines(models, "model")
     band = draw_bands(len(models), x=x, y=low, color=hues["color"])

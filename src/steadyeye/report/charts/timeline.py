@@ -12,7 +12,7 @@ from steadyeye.core.format import clock, number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Figure
 from steadyeye.metrics.sequences.answer_runs import certainty, in_time, video_of
-from steadyeye.report.charts.specs import chart, colour
+from steadyeye.report.charts.specs import chart, colour, layer
 
 COLUMNS = 1_200  # more would be finer than the page shows
 
@@ -162,12 +162,8 @@ def _choose_answers(tables: Sequence[Predictions], strips: Sequence[Strip]) -> l
     seconds: defaultdict[str, float] = defaultdict(float)
     for predictions, part in zip(tables, strips, strict=True):
         for stretch in part.stretches:
-            seconds[_name(predictions, stretch.answer)] += stretch.stop - stretch.start
+            seconds[predictions.own_name(stretch.answer)] += stretch.stop - stretch.start
     return [name for name, _ in sorted(seconds.items(), key=lambda s: (-s[1], s[0]))[:CLASSES]]
-
-
-def _name(predictions: Predictions, answer: int) -> str:
-    return predictions.own_name(answer)
 
 
 def _y(field: str, models: int) -> dict[str, Any]:
@@ -181,7 +177,7 @@ def _answers(
     rows = []
     for i, (predictions, part) in enumerate(zip(tables, strips, strict=True)):
         for stretch in part.stretches:
-            name = _name(predictions, stretch.answer)
+            name = predictions.own_name(stretch.answer)
             names = {"shown": name if name in coloured else OTHER, "answer": name}
             when = {"from": round(stretch.start, 3), "to": round(stretch.stop, 3)}
             clocks = {"starts": clock(stretch.start), "model": predictions.model}
@@ -190,18 +186,15 @@ def _answers(
     # blanks hold the place of missing classes, so that grey stays the colour of the others
     present = [*coloured, *([OTHER] if any(row["shown"] == OTHER for row in rows) else [])]
     colours["legend"] = {**colours["legend"], "values": present}
-    return {
-        "data": {"values": rows},
-        "mark": {"type": "rect", "tooltip": True},
-        "encoding": {
-            "x": {**X, "field": "from"},
-            "x2": {"field": "to"},
-            "y": _y("top", len(tables)),
-            "y2": {"field": "bottom"},
-            "color": colours,
-            "tooltip": [{"field": key, "type": "nominal"} for key in ("answer", "starts", "model")],
-        },
+    encoding = {
+        "x": {**X, "field": "from"},
+        "x2": {"field": "to"},
+        "y": _y("top", len(tables)),
+        "y2": {"field": "bottom"},
+        "color": colours,
+        "tooltip": [{"field": key, "type": "nominal"} for key in ("answer", "starts", "model")],
     }
+    return layer("rect", encoding, rows, tooltip=True)
 
 
 def _confidence(strips: Sequence[Strip]) -> list[dict[str, Any]]:
@@ -216,20 +209,14 @@ def _confidence(strips: Sequence[Strip]) -> list[dict[str, Any]]:
         for point in part.points
         if point.confidence is not None
     ]
-    if not rows:
-        return []
-    return [
-        {
-            "data": {"values": rows},
-            "mark": {"type": "area", "color": "#8a8f98", "opacity": 0.45, "line": False},
-            "encoding": {
-                "x": {**X, "field": "second"},
-                "y": _y("height", len(strips)),
-                "y2": {"field": "base"},
-                "detail": {"field": "part", "type": "nominal"},
-            },
-        }
-    ]
+    encoding = {
+        "x": {**X, "field": "second"},
+        "y": _y("height", len(strips)),
+        "y2": {"field": "base"},
+        "detail": {"field": "part", "type": "nominal"},
+    }
+    area = layer("area", encoding, rows, color="#8a8f98", opacity=0.45, line=False)
+    return [area] if rows else []
 
 
 def _cuts(tables: Sequence[Predictions], video: str) -> list[dict[str, Any]]:
@@ -237,26 +224,14 @@ def _cuts(tables: Sequence[Predictions], video: str) -> list[dict[str, Any]]:
     inside = np.asarray(tags["video"]) == video
     scenes, seconds = np.asarray(tags["scene"])[inside], np.asarray(tags["seconds"])[inside]
     starts = [float(seconds[scenes == scene].min()) for scene in np.unique(scenes)[1:]]
-    if not starts:
-        # Vega warns of a field without values
-        return []
-    return [
-        {
-            "data": {"values": [{"second": round(start, 3)} for start in starts]},
-            "mark": {"type": "rule", "opacity": 0.7, "strokeWidth": 1},
-            "encoding": {"x": {**X, "field": "second"}},
-        }
-    ]
+    rows = [{"second": round(start, 3)} for start in starts]
+    rule = layer("rule", {"x": {**X, "field": "second"}}, rows, opacity=0.7, strokeWidth=1)
+    # Vega warns of a field without values
+    return [rule] if rows else []
 
 
 def _names(tables: Sequence[Predictions]) -> dict[str, Any]:
     rows = [{"model": p.model, "place": i + 0.11} for i, p in enumerate(tables)]
-    return {
-        "data": {"values": rows},
-        "mark": {"type": "text", "align": "left", "baseline": "middle", "fontSize": 12},
-        "encoding": {
-            "x": {"value": 2},
-            "y": _y("place", len(tables)),
-            "text": {"field": "model", "type": "nominal"},
-        },
-    }
+    text = {"field": "model", "type": "nominal"}
+    encoding = {"x": {"value": 2}, "y": _y("place", len(tables)), "text": text}
+    return layer("text", encoding, rows, align="left", baseline="middle", fontSize=12)

@@ -61,6 +61,14 @@ def steps(evaluated: Sequence[Evaluated]) -> list[Step]:
     return pairs
 
 
+def find_shared(before: Evaluated, after: Evaluated, name: str) -> str:
+    """The name, with its parameters, of a metric that both models have; empty if there is none."""
+    for key in after.bound_metrics:
+        if key.partition("(")[0] == name and key in before.bound_metrics:
+            return key
+    return ""
+
+
 def augmentation(predictions: Predictions) -> tuple[str, ...]:
     """The operators that augmented the training images of a model."""
     operators: Sequence[Mapping[str, Any]] = predictions.recipe.get("augmentation") or ()
@@ -250,18 +258,14 @@ def result(metric: str, outcomes: Outcomes) -> Result:
     return replace(Result.of(metric, outcomes.interval()), value=value, n=n)
 
 
-def change(gained: Gain) -> str:
-    """The change in a word or two: `accuracy +13.0 pp`, `drop unchanged`."""
-    gap = gained.difference
-    if gap is None or not _may_differ(gained):
-        return f"{gained.metric} {'unknown' if gap is None else 'unchanged'}"
-    return f"{gained.metric} {points(gap.value)} pp"
-
-
 def changes(gains: Sequence[Gain]) -> str:
-    """The changes of several numbers in words; unclear ones come last."""
+    """The changes in words, `accuracy +13.0 pp, drop unchanged`; unclear ones come last."""
     open_ones = [item.metric for item in gains if not item.is_clear and _may_differ(item)]
-    parts = [change(item) for item in gains if item.metric not in open_ones]
+    parts = []
+    for item in (item for item in gains if item.metric not in open_ones):
+        gap, same = item.difference, not _may_differ(item)
+        size = "unknown" if gap is None else "unchanged" if same else f"{points(gap.value)} pp"
+        parts.append(f"{item.metric} {size}")
     if open_ones:
         parts.append(f"no clear change in {list_texts(open_ones)}")
     return ", ".join(parts)
@@ -291,18 +295,14 @@ def _format_value(number: Result) -> str:
     return format_metric(number.name, number.value, number.unit).replace("-", "−")
 
 
-def _is_drop(number: Result) -> bool:
-    return number.name in UNITS
-
-
 def tables(caption: str, taken: Sequence[TrainingGains]) -> tuple[Table, ...]:
     """The numbers before and after; drops, in percentage points, are in a separate table."""
     captions = {False: caption, True: f"{caption}: drop (pp)"}
-    both = (table(name, taken, drops) for drops, name in captions.items())
+    both = (_table(name, taken, drops) for drops, name in captions.items())
     return tuple(part for part in both if part.rows)
 
 
-def table(caption: str, taken: Sequence[TrainingGains], drops: bool = False) -> Table:
+def _table(caption: str, taken: Sequence[TrainingGains], drops: bool) -> Table:
     """Every number before and after and their difference, all with intervals; or every drop."""
     several = len(taken) > 1
     rows = [
@@ -314,7 +314,7 @@ def table(caption: str, taken: Sequence[TrainingGains], drops: bool = False) -> 
         )
         for step in taken
         for item in step.gains
-        if _is_drop(item.before) == drops
+        if (item.before.name in UNITS) == drops
     ]
     header = ("metric", "before", "after", "difference (pp)", "95 % interval", "p (Holm)")
     return Table(caption, (*header, "verdict", "n", "method"), tuple(rows), open=True)
@@ -355,7 +355,7 @@ def dumbbells(name: str, taken: Sequence[TrainingGains]) -> Figure:
     )
     height = ROW * len({row["number"] for row in values}) + 10
     least = min(0.0, *(row["low"] for row in values if isinstance(row["low"], float)))
-    drops = any(_is_drop(item.before) for step in taken for item in step.gains)
+    drops = any(item.before.name in UNITS for step in taken for item in step.gains)
     spec = chart(_layers(least, drops), height, values=values)
     caption = "Before and after training, with 95 % intervals."
     caption += " The drop is in percentage points." if drops else ""

@@ -15,10 +15,9 @@ from steadyeye.core.stats.multiple_testing import holm
 from steadyeye.core.stats.paired import Difference, difference, prepare_outcomes
 from steadyeye.core.types import Evaluated
 from steadyeye.metrics.sequences.answer_runs import video_of
-from steadyeye.report.comparison.leaderboards import common
+from steadyeye.report.comparison.leaderboards import ALPHA, common
 from steadyeye.report.comparison.metric_wording import amount, format_ends, name_metric
 
-ALPHA = 0.05
 SMALLEST = 1e-12
 """Smaller differences count as 0, because they come from the order of sums."""
 SAME = ("frame", "operator", "level")
@@ -125,10 +124,10 @@ def describe(deployment: Deployment) -> str:
     alike = [cost for cost in deployment.costs if abs(cost.difference.value) < SMALLEST]
     clear = [cost for cost in deployment.costs if cost.adjusted <= ALPHA and cost not in alike]
     if clear:
-        text += f", and costs {_join([_amount(cost) for cost in clear])}"
+        text += f", and costs {'; '.join(map(_amount, clear))}"
     open_ = [cost for cost in deployment.costs if cost not in clear]
     if open_:
-        text += f". No clear cost in {_join([_amount(cost) for cost in open_])}"
+        text += f". No clear cost in {'; '.join(map(_amount, open_))}"
     return f"{text}."
 
 
@@ -139,7 +138,3 @@ def _amount(cost: Cost) -> str:
     size = amount(gap.value, cost.unit)
     more = " more" if cost.lower else ""
     return f"{name_metric(cost.metric)}: {size}{more} ({ends})"
-
-
-def _join(parts: Sequence[str]) -> str:
-    return "; ".join(parts)

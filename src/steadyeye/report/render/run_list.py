@@ -150,18 +150,18 @@ def _run(run: ListedRun, base: str | None) -> dict[str, Any]:
         "state": run.state,
         "reason": run.reason or ("" if run.report or base is None else NO_REPORT),
         "link": _link(run, base),
-        "comparable": _readable(run) and run.kind not in (TRAINING, MINING),
+        "comparable": _is_comparable(run),
     }
 
 
-def _readable(run: ListedRun) -> bool:
-    return run.state in (FINISHED, OLDER)
+def _is_comparable(run: ListedRun) -> bool:
+    return run.state in (FINISHED, OLDER) and run.kind not in (TRAINING, MINING)
 
 
 def _link(run: ListedRun, base: str | None) -> str | None:
     """The link to the report of a run; None if there is none and it cannot be made."""
     if base is None:
-        ready = run.report or (_readable(run) and run.kind not in (TRAINING, MINING))
+        ready = run.report or _is_comparable(run)
         return f"report?run={quote(run.path, safe='')}" if ready else None
     if not run.report:
         return None

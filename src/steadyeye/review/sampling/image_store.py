@@ -12,7 +12,7 @@ from steadyeye.core.storage.files import make_folder, write_file, write_output
 from steadyeye.core.types import Image
 from steadyeye.data.annotations.review_set import image_name, image_path
 from steadyeye.data.images import image_file
-from steadyeye.data.images.exif import UPRIGHT, find_orientation
+from steadyeye.data.images.image_header import UPRIGHT, find_orientation
 
 QUALITY = 95
 START, SCAN, EXIF = b"\xff\xd8", 0xDA, b"Exif\0\0"

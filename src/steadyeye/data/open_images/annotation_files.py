@@ -1,4 +1,7 @@
-"""The file of boxes, `…-annotations-bbox.csv`, as columns."""
+"""The files of boxes and of labels that people verified, as columns.
+
+`…-annotations-bbox.csv` and `…-human-imagelabels-boxable.csv`.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,10 +15,12 @@ from numpy.typing import NDArray
 from steadyeye.core.errors import UsageError
 from steadyeye.data.open_images.classes import Kinds
 from steadyeye.data.open_images.csv_blocks import (
+    NO_CLASS,
     TEXT,
     Fault,
     blocks,
     check_columns,
+    find_faults,
     header,
     number_column,
     numbers,
@@ -76,7 +81,7 @@ class _Block:
     unjudged: int
 
 
-def read(path: Path, kinds: Kinds) -> BoxRows:
+def read_boxes(path: Path, kinds: Kinds) -> BoxRows:
     """The boxes in a file.
 
     `IsGroupOf` makes a crowd. Raises `UsageError` for a column that is missing and, with how many
@@ -120,20 +125,8 @@ def _block(
     low, high = shares[:, :2], shares[:, 2:]
     # written so that NaN is a fault too
     bad = np.asarray(~((low >= 0) & (low <= high) & (high <= 1)).all(axis=1))
-    return block, [
-        *_faults("of classes that have no description", label < 0, batch, before),
-        *_faults("with a box outside 0…1 or inverted", bad, batch, before),
-    ]
-
-
-def _faults(title: str, bad: NDArray[np.bool_], batch: pa.RecordBatch, before: int) -> list[Fault]:
-    if not bad.any():
-        return []
-    row = int(bad.argmax())
-    cells = [batch.column(name)[row].as_py() for name in ("ImageID", "LabelName", *SIDES)]
-    text = ", ".join("" if cell is None else f"{cell}" for cell in cells)
-    # the header is line 1
-    return [Fault(title, int(bad.sum()), f"line {before + row + 2}: {text}")]
+    tests = {NO_CLASS: label < 0, "with a box outside 0…1 or inverted": bad}
+    return block, find_faults(batch, ("ImageID", "LabelName", *SIDES), before, tests)
 
 
 def _join_blocks(parts: Sequence[_Block], sized: bool) -> BoxRows:
@@ -148,7 +141,8 @@ def _join_blocks(parts: Sequence[_Block], sized: bool) -> BoxRows:
         sum(block.depictions for block in parts),
         sum(block.unjudged for block in parts),
     )
-    return _drop_repeats(rows if (np.diff(image) >= 0).all() else _group_by_image(rows))
+    is_grouped = (np.diff(image) >= 0).all()
+    return _drop_repeats(rows if is_grouped else _take(rows, np.argsort(image, kind="stable")))
 
 
 def _drop_repeats(rows: BoxRows) -> BoxRows:
@@ -159,8 +153,7 @@ def _drop_repeats(rows: BoxRows) -> BoxRows:
         is_repeat[start:stop] = _find_repeats(rows, slice(start, stop))
     if not is_repeat.any():
         return rows
-    columns = {name: getattr(rows, name)[~is_repeat] for name in ("image", "label", "crowd")}
-    return replace(rows, shares=rows.shares[~is_repeat], repeats=int(is_repeat.sum()), **columns)
+    return replace(_take(rows, ~is_repeat), repeats=int(is_repeat.sum()))
 
 
 def _find_repeats(rows: BoxRows, part: slice) -> NDArray[np.bool_]:
@@ -184,15 +177,61 @@ def _sizes(images: int, image: NDArray[np.int32], parts: Sequence[_Block]) -> ND
     return sizes
 
 
-def _group_by_image(rows: BoxRows) -> BoxRows:
-    order = np.argsort(rows.image, kind="stable")
-    return BoxRows(
-        rows.ids,
-        rows.image[order],
-        rows.label[order],
-        rows.shares[order],
-        rows.crowd[order],
-        rows.sizes,
-        rows.depictions,
-        rows.unjudged,
-    )
+def _take(rows: BoxRows, places: NDArray[np.bool_ | np.intp]) -> BoxRows:
+    """Some of the boxes, or all in another order."""
+    columns = {name: getattr(rows, name)[places] for name in ("image", "label", "crowd", "shares")}
+    return replace(rows, **columns)
+
+
+LABEL_NEEDED = ("ImageID", "LabelName", "Confidence")
+LABEL_COLUMNS = {"ImageID": TEXT, "LabelName": TEXT, "Confidence": pa.float64()}
+UNVERIFIED = "with a confidence other than 0 and 1, not verified by people"
+
+
+@dataclass(frozen=True, eq=False)
+class LabelRows:
+    """Verified labels, n rows in any order: class `label` is in image `image` or is not.
+
+    `ids`: (m,) the images in the order of their first rows. `image`, `label`: (n,) int32.
+    `positive`: (n,) bool.
+    """
+
+    ids: pa.StringArray
+    image: NDArray[np.int32]
+    label: NDArray[np.int32]
+    positive: NDArray[np.bool_]
+
+
+NOTHING = LabelRows(
+    pa.array([], pa.string()),
+    np.zeros(0, dtype=np.int32),
+    np.zeros(0, dtype=np.int32),
+    np.zeros(0, dtype=np.bool_),
+)
+
+
+def read_labels(path: Path, kinds: Kinds) -> LabelRows:
+    """The labels in a file, confidence 1 verified to be there and 0 not to be.
+
+    Raises `UsageError` for a column that is missing and, with how many and the first, for classes
+    without description and for other confidences, which a machine gave.
+    """
+    check_columns(path, LABEL_NEEDED)
+    ids: list[pa.DictionaryArray] = []
+    label: list[NDArray[np.int32]] = []
+    positive: list[NDArray[np.bool_]] = []
+    faults: list[Fault] = []
+    rows = 0
+    for batch in blocks(path, LABEL_COLUMNS):
+        confidence = numbers(batch, "Confidence")
+        ids.append(batch.column("ImageID"))
+        label.append(number_column(batch.column("LabelName"), kinds.place))
+        positive.append(confidence == 1)
+        tests = {NO_CLASS: label[-1] < 0, UNVERIFIED: ~np.isin(confidence, (0, 1))}
+        faults += find_faults(batch, LABEL_NEEDED, rows, tests)
+        rows += batch.num_rows
+    refuse(path, faults)
+    distinct, image = unify_columns(ids)
+    if not rows:
+        return NOTHING
+    return LabelRows(distinct, image, np.concatenate(label), np.concatenate(positive))

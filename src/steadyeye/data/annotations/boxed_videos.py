@@ -1,7 +1,7 @@
-"""Whole sequences whose every frame has its boxes, and which object each of them is."""
+"""Videos whose every frame has its boxes, as pm-sets or as whole sequences with true tracks."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import cv2
@@ -13,26 +13,90 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Image, Sample, Tag
-from steadyeye.data.annotations.box_pm_sets import name_empty
-from steadyeye.data.video.frame_folders import absentees, sampler
-from steadyeye.data.video.pm_set_source import FrameSets, Member
+from steadyeye.data.video.frame_folders import sampler
+from steadyeye.data.video.label_sidecar import Range, VideoLabels
+from steadyeye.data.video.pm_set_source import (
+    COLUMNS,
+    Drawing,
+    FrameSets,
+    Member,
+    check_anchors,
+    draw,
+    draw_notes,
+    empty_notes,
+)
 
-COLUMNS = ("group", "video", "frame", "step", "scene", "seconds", "fps", "truth", "boxes", "tracks")
+TRACKED = ("group", "video", "frame", "step", "scene", "seconds", "fps", "truth", "boxes", "tracks")
+"""The columns of whole sequences."""
 BOX_MEASURES = ("box_brightness", "box_contrast", "box_sharpness", "box_at_edge")
 """The measurements of the pixels of each true box, in the order of a frame's boxes."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sequences:
-    """Videos with the boxes of each frame. `frames`, `boxes`, `fps`: by the name of the video.
+    """Videos with their frames in order and the boxes of each, by the name of the video.
 
-    `boxes` with `track`; `fps`: frames per second. `sizes`: (height, width), if known.
+    `sizes`: (height, width), if known. `fps`: frames per second, which whole sequences need, and
+    `boxes` with `track`.
     """
 
     frames: Mapping[str, Sequence[Path]]
     boxes: Mapping[str, Sequence[Boxes]]
-    fps: Mapping[str, float]
-    sizes: Mapping[str, tuple[int, int]]
+    sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    fps: Mapping[str, float] = field(default_factory=dict)
+
+    def locate(self, member: Member) -> Path:
+        """The file of a frame."""
+        return self.frames[member.video][member.frame]
+
+    def marks(self, with_tracks: bool) -> list[str]:
+        """The part of a source's fingerprint for its frames and boxes."""
+        return [
+            f"{video} {path.name} {o.boxes.tolist()} {o.labels.tolist()} {o.crowd.tolist()}"
+            + (f" {[] if o.track is None else o.track.tolist()}" if with_tracks else "")
+            for video, paths in self.frames.items()
+            for path, o in zip(paths, self.boxes[video], strict=True)
+        ]
+
+
+def _name_empty(video: str, frames: int) -> UsageError:
+    """The error of a video without any object."""
+    return UsageError(
+        f"'{video}' has no object in any of its {frames} frames; annotate it, or leave it out"
+    )
+
+
+def boxed_sets(name: str, videos: Sequences, classes: Classes, how: Drawing) -> FrameSets:
+    """The pm-sets of videos: anchors among the frames with objects, neighbours any frame.
+
+    Raises `UsageError` for a video without any object.
+    """
+    members: list[Member] = []
+    for video, boxes in videos.boxes.items():
+        ranges = [Range(i, i, present(o)) for i, o in enumerate(boxes) if len(o)]
+        labelled = VideoLabels(tuple(part for part in ranges if part.labels))
+        if not labelled.ranges:
+            raise _name_empty(video, len(boxes))
+        sets = draw(video, len(boxes), labelled, how, any_neighbour=True)
+        members += [replace(m, truth=present(boxes[m.frame])) for m in sets]
+    check_anchors(members, how)
+    still = sampler(videos.locate)
+
+    def sample(member: Member) -> Sample:
+        objects, size = videos.boxes[member.video][member.frame], videos.sizes.get(member.video)
+        return replace(still(member), boxes=objects, size=size)
+
+    lengths = {video: len(paths) for video, paths in videos.frames.items()}
+    return FrameSets(
+        name=name,
+        classes=classes,
+        columns=(*COLUMNS, "truth", "boxes"),
+        fingerprint=fingerprint(*videos.marks(with_tracks=False), repr(classes), repr(how)),
+        members=tuple(members),
+        sample=sample,
+        image_files=lambda member: [videos.locate(member)],
+        notes=(*draw_notes(members, lengths, how), *empty_notes(members)),
+    )
 
 
 def tracked_sequences(name: str, videos: Sequences, classes: Classes) -> FrameSets:
@@ -45,7 +109,7 @@ def tracked_sequences(name: str, videos: Sequences, classes: Classes) -> FrameSe
         if not 0 < fps < float("inf"):
             raise UsageError(f"fps={fps} of '{video}': give frames a second above 0")
         if not any(len(objects) for objects in videos.boxes[video]):
-            raise name_empty(video, len(videos.frames[video]))
+            raise _name_empty(video, len(videos.frames[video]))
     members = tuple(
         Member(f"{video}/{i:06d}", f"{video}/scene 0000", video, i, 0, present(objects))
         for video in videos.frames
@@ -53,29 +117,15 @@ def tracked_sequences(name: str, videos: Sequences, classes: Classes) -> FrameSe
     )
     most = max(len(objects) for boxes in videos.boxes.values() for objects in boxes)
 
-    def locate(member: Member) -> Path:
-        return videos.frames[member.video][member.frame]
-
-    still = sampler(locate)
-
-    def sample(member: Member) -> Sample:
-        return _describe(still(member), member, videos, most)
-
-    marks = [
-        f"{video} {path.name} {o.boxes.tolist()} {o.labels.tolist()} {o.crowd.tolist()} "
-        f"{[] if o.track is None else o.track.tolist()}"
-        for video, paths in videos.frames.items()
-        for path, o in zip(paths, videos.boxes[video], strict=True)
-    ]
+    still, marks = sampler(videos.locate), videos.marks(with_tracks=True)
     return FrameSets(
         name=name,
         classes=classes,
-        columns=COLUMNS,
+        columns=TRACKED,
         fingerprint=fingerprint("tracks", *marks, repr(classes), repr(sorted(videos.fps.items()))),
         members=members,
-        sample=sample,
-        image_files=lambda member: [locate(member)],
-        absent=absentees(locate),
+        sample=lambda member: _describe(still(member), member, videos, most),
+        image_files=lambda member: [videos.locate(member)],
         notes=(_count(videos),),
     )
 
