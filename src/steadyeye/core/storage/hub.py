@@ -5,9 +5,13 @@ Its library asks for every file seven times, 23 s in all, before it says that th
 
 import importlib
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from steadyeye.core.storage.retry import retry_request
+from steadyeye.core.errors import UsageError, one_line
+from steadyeye.core.storage.retry import StorageError, retry_request
 
 TIMEOUT = 3.0
 """Seconds in which the hub has to answer."""
@@ -17,17 +21,42 @@ REPOSITORY = re.compile(r"\w[\w.-]*(/[\w.-]+)?(@.+)?")
 """What can be a name on the hub, its revision after the @; anything else is a path."""
 
 
-def check_download(name: str) -> None:
-    """Raises `StorageError` where the model `name` has to be downloaded and the hub is away.
+@contextmanager
+def hub_access(name: str) -> Iterator[None]:
+    """While the model `name` is read: where the hub is away, only files of its cache are used.
 
-    Nothing is asked where `name` is a path, or of a model in the hub's cache, and offline.
+    Nothing is asked where `name` is a path, and with HF_HUB_OFFLINE. Raises `StorageError` where
+    the hub is away and its cache lacks the model or a file of it.
     """
-    if not REPOSITORY.fullmatch(name):
-        return
     constants = importlib.import_module("huggingface_hub.constants")
-    snapshots = Path(constants.HF_HUB_CACHE, "models--" + name.replace("/", "--"), "snapshots")
-    if not (constants.HF_HUB_OFFLINE or Path(name).exists() or snapshots.exists()):
-        check_hub(constants.ENDPOINT, f" for '{name}'")
+    is_path = not REPOSITORY.fullmatch(name) or Path(name).exists()
+    try:
+        if not (is_path or constants.HF_HUB_OFFLINE):
+            check_hub(constants.ENDPOINT, f" for '{name}'")
+    except StorageError:
+        if not Path(constants.HF_HUB_CACHE, "models--" + name.replace("/", "--")).exists():
+            raise
+        with _use_cache_alone(name, constants):
+            yield
+    else:
+        yield
+
+
+@contextmanager
+def _use_cache_alone(name: str, constants: Any) -> Iterator[None]:
+    constants.HF_HUB_OFFLINE = True
+    try:
+        yield
+    except UsageError:
+        raise
+    except Exception as error:
+        raise StorageError(
+            f"cannot reach {constants.ENDPOINT}, and '{name}' cannot be read from its cache "
+            f"{constants.HF_HUB_CACHE} alone ({one_line(error)}); connect, or set HF_HUB_CACHE to "
+            "a cache with all its files"
+        ) from error
+    finally:
+        constants.HF_HUB_OFFLINE = False
 
 
 def check_hub(endpoint: str, purpose: str = "") -> None:
