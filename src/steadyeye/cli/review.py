@@ -194,7 +194,11 @@ def review_status(
     with data.name_failures(), data.reading() as connection:
         faults = check_counts(connection, plan) if check else ()
         if faults:
-            raise UsageError(f"the stored counts differ from a recount: {'; '.join(faults)}")
+            raise UsageError(
+                f"the stored counts differ from a recount: {'; '.join(faults)}; review-export "
+                "reads the votes and is right, but the pages are not: something else has changed "
+                "the database, so restore a backup of it"
+            )
         summary = {**summarise(connection, folder, plan)}
         if runs:
             summary["impact"] = _impact(connection, folder, plan, runs)
