@@ -241,7 +241,7 @@ def test_objects_confirmed_then_boxes_drawn_and_decided(boxes, tmp_path):
     assert [len(payload["boxes"]) for payload in drawings] == [1, 1]
     assert sorted(len(payload["rejected"]) for payload in drawings) == [0, 1]
     assert review.next("box_check", 0) == []
-    with review.db.reading() as c, pytest.raises(UsageError, match="2 of 3 images are not decided"):
+    with review.db.reading() as c, pytest.raises(UsageError, match="2 of 3 images not decided"):
         export_coco(c, boxes, review.plan, tmp_path / "out")
     better = {"box": [2.5, 3.0, 20.0, 25.25], "label": "dog"}
     checked = review.everything(

@@ -448,7 +448,7 @@ def test_bases_that_cannot_be_trained_are_refused(net, tmp_path, lite0):
         return str(error.value)
 
     spec = toy("stuck", net)
-    assert "1 weights of Stuck cannot be reset, first 'gain'" in read_refusal(
+    assert "1 weight of Stuck cannot be reset, first 'gain'" in read_refusal(
         build_model(spec), spec, from_scratch=True
     )
     assert "no fully connected layer or 1 × 1 convolution of Headless gives its 10 scores" in (

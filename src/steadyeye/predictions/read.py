@@ -143,8 +143,8 @@ def _predictions(cell: Cell, table: pa.Table, boxes: CellBoxes) -> Predictions:
     if not _are_distinct(ids):
         twice = [id_ for id_, times in Counter(ids.tolist()).items() if times > 1]
         raise UsageError(
-            f"{len(twice)} ids occur more than once in '{cell.folder}', first '{twice[0]}'; "
-            "give every sample its own id"
+            f"{number_of(len(twice), 'id')} more than once in '{cell.folder}', first "
+            f"'{twice[0]}'; give every sample its own id"
         )
     identity = cell.identity
     tags = [name for name in table.column_names if name.startswith("tag:")]
@@ -272,7 +272,7 @@ def _note_first_pixel(table: BoxTable) -> str | None:
     if not len(table) or any(table.boxes[part].max() > 1 for part in parts):
         return None
     return (
-        f"all {number_of(len(table), 'detection')} lie within 1 × 1 pixel, as if they were shares "
+        f"no detection of {len(table):,} reaches beyond 1 × 1 pixel, as if boxes were shares "
         "of the image's sides; boxes are x0 y0 x1 y1 in pixels"
     )
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from steadyeye.core.boxes import Boxes, present
 from steadyeye.core.errors import UsageError
+from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Sample
 from steadyeye.data.video.frame_folders import absentees, sampler
@@ -25,7 +26,8 @@ from steadyeye.data.video.pm_set_source import (
 def name_empty(video: str, frames: int) -> UsageError:
     """The error of a video without any object."""
     return UsageError(
-        f"'{video}' has no object in any of its {frames} frames; annotate it, or leave it out"
+        f"'{video}' has no object in any of {number_of(frames, 'frame')}; annotate it, or leave "
+        "it out"
     )
 
 
