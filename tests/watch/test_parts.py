@@ -179,6 +179,15 @@ def test_a_short_reference_waits_for_enough_frames():
     assert reference.ranges
 
 
+def test_a_reference_that_goes_on_by_an_earlier_clock_does_not_wait_for_it():
+    reference = Reference(100)
+    feed_reference(reference, zip(range(60), [0.5] * 60, strict=True), 10_000)
+    feed_reference(reference, zip(range(100), [0.5] * 100, strict=True), 0)
+    assert not reference.ranges
+    feed_reference(reference, [(100, 0.5)], 100)
+    assert reference.ranges
+
+
 # --- promises
 
 
@@ -277,6 +286,15 @@ def test_the_ring_never_takes_more_than_its_room(tmp_path):
     again = FrameRing(tmp_path, 30_000)
     assert again.names == ring.names[-len(again.names) :]
     assert again.size <= 30_000
+
+
+def test_the_ring_deletes_the_oldest_frames_first_after_the_clock_was_set_back(tmp_path):
+    names = [f"20260102T00000{n}.000Z-{n}-flip_rate.jpg" for n in range(4)]
+    names += [f"20260101T00000{n}.000Z-{n}-flip_rate.jpg" for n in range(4, 8)]
+    for name in names:
+        (tmp_path / name).write_bytes(bytes(1_000))
+    assert FrameRing(tmp_path, 10_000).names == names
+    assert FrameRing(tmp_path, 3_000).names == names[5:]
 
 
 def test_one_frame_a_second_and_measure_is_stored(tmp_path):

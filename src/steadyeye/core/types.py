@@ -266,14 +266,16 @@ class BoundMetric:
     """A metric with its parameters, to be asked of other predictions of the same samples.
 
     `outcomes`: gives what models are compared by, `core.stats.trials.Outcomes`, which is built on
-    these types; None where they cannot be. `lower`: whether the lower
-    of two values is the better. `judged`: whether it judges answers by labels.
+    these types; None where they cannot be. `lower`: whether the lower of two values is the better.
+    `judged`: whether it judges answers by labels. `of_own_objects`: whether it measures the objects
+    that each detector itself finds.
     """
 
     metric: Callable[[Predictions], Result]
     outcomes: Callable[[Predictions], Any] | None
     lower: bool
     judged: bool = True
+    of_own_objects: bool = False
 
 
 @dataclass(frozen=True)

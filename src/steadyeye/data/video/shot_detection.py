@@ -34,10 +34,6 @@ def cut(choice: str, labels: VideoLabels, find: Callable[[], tuple[int, ...]]) -
     return replace(labels, cuts=find()) if choice == "detect" and not labels.cuts else labels
 
 
-NO_CUTS = "no scene cuts named"
-"""The beginning of the note on videos whose scene cuts are unknown."""
-
-
 def notes(choice: str, videos: Mapping[str, VideoLabels]) -> tuple[str, ...]:
     """Notes on the cuts: their number, or that none are known."""
     if choice == "detect":
@@ -47,7 +43,7 @@ def notes(choice: str, videos: Mapping[str, VideoLabels]) -> tuple[str, ...]:
     if not blind:
         return ()
     return (
-        f"{NO_CUTS} in {len(blind):,} of {number_of(len(videos), 'video')}, so "
+        f"no scene cuts named in {len(blind):,} of {number_of(len(videos), 'video')}, so "
         "neighbours may lie across one; cuts='detect' finds them",
     )
 
