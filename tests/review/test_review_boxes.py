@@ -101,7 +101,7 @@ def make_box(**more):
         ({"annotations": [make_box(bbox=[30, 1, 15, 5])]}, "outside the image of 40 × 32 pixels"),
         ({"annotations": [{"image_id": 0}]}, "box 1 needs image_id, category_id and bbox"),
         ({"annotations": [make_box(id=1), make_box(id=1)]}, "several boxes with the id 1"),
-        ({"annotations": []}, "suggests no box"),
+        ({"annotations": []}, "has no box to review"),
         ({"annotations": None}, "has no list of annotations or results"),
         ({"categories": [{"id": 3}]}, "number 1 of categories needs id and name"),
         ({"images": [{"id": 0, "file_name": "../x"}]}, "give a path inside the folder"),

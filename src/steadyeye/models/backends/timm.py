@@ -58,7 +58,9 @@ def _module(name: str, pretrained: bool, width: int | None) -> nn.Module:
         with hub_access((pretrained and config and config.hf_hub_id) or ""):
             module: nn.Module = timm_library.create_model(name, pretrained=pretrained, **options)
     except RuntimeError as error:
-        raise UsageError(f"timm cannot make '{name}': {_line(error)}") from error
+        raise UsageError(
+            f"timm cannot make '{name}': {_line(error)}; timm.list_models() lists the names"
+        ) from error
     except OSError as error:
         # huggingface_hub and urllib both raise OSErrors when there is no network
         raise UsageError(

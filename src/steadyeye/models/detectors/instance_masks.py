@@ -40,7 +40,9 @@ def instances(spec: Spec) -> tuple[Instances, str]:
         segment, module = known[spec.name](**spec.kwargs)
     except (OSError, ValueError, TypeError) as error:
         line = " ".join(str(error).split())[:240]
-        raise UsageError(f"cannot load the instance segmentation {spec}: {line}") from error
+        raise UsageError(
+            f"cannot load the instance segmentation {spec}: {line}; check its name or its file"
+        ) from error
     return segment, f"{spec} {weights_fingerprint(module)}"
 
 
