@@ -178,7 +178,7 @@ def test_integrated_gradients_of_planted_detectors_are_all_or_nothing(
     assert "integrated gradients" in section.title
     assert f"Mistakes {inside * 100:.1f}\u202f%, correct detections" in section.title
     assert section.tables[0].rows[-1][3].startswith("+0.0")
-    assert "All 6 maps sum to the score difference within 1 %" in section.text[-1]
+    assert "The sum of each of 6 maps is the score difference within 1 %" in section.text[-1]
     # each target is a shard of its own: little is lost when it is stopped
     assert len(list((tmp_path / "run" / "cells").glob("*+attribution/*.arrow"))) == 6
 

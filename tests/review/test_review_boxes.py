@@ -101,7 +101,7 @@ def make_box(**more):
         ({"annotations": [make_box(bbox=[30, 1, 15, 5])]}, "outside the image of 40 × 32 pixels"),
         ({"annotations": [{"image_id": 0}]}, "box 1 needs image_id, category_id and bbox"),
         ({"annotations": [make_box(id=1), make_box(id=1)]}, "several boxes with the id 1"),
-        ({"annotations": []}, "suggests no box"),
+        ({"annotations": []}, "has no box to review"),
         ({"annotations": None}, "has no list of annotations or results"),
         ({"categories": [{"id": 3}]}, "number 1 of categories needs id and name"),
         ({"images": [{"id": 0, "file_name": "../x"}]}, "give a path inside the folder"),
@@ -241,7 +241,7 @@ def test_objects_confirmed_then_boxes_drawn_and_decided(boxes, tmp_path):
     assert [len(payload["boxes"]) for payload in drawings] == [1, 1]
     assert sorted(len(payload["rejected"]) for payload in drawings) == [0, 1]
     assert review.next("box_check", 0) == []
-    with review.db.reading() as c, pytest.raises(UsageError, match="2 of 3 images are not decided"):
+    with review.db.reading() as c, pytest.raises(UsageError, match="2 of 3 images not decided"):
         export_coco(c, boxes, review.plan, tmp_path / "out")
     better = {"box": [2.5, 3.0, 20.0, 25.25], "label": "dog"}
     checked = review.everything(

@@ -184,3 +184,19 @@ def test_gold_questions_are_no_review(tmp_path):
     printed = steadyeye("review-status", folder.root, *review.option).stdout
     rows = [line.split() for line in printed.splitlines()]
     assert ["9", "9", "frame", "pairs"] in [row[-4:] for row in rows if row[:2] == ["100.0", "%"]]
+
+
+def test_a_check_of_changed_counts_says_what_is_still_right_and_what_to_do(tmp_path):
+    draw([source(1)], tmp_path / "set", Sampling("set", {}, CLASSES))
+    folder = review_set.read(tmp_path / "set")
+    review = Review(folder, 1)
+    command = ("review-status", folder.root, "--check", *review.option)
+    assert "the stored counts equal a recount" in steadyeye(*command).stdout
+    with review.db.writing() as connection:
+        connection.execute(text("UPDATE item_counts SET n = n + 1"))
+    done = steadyeye(*command)
+    message = " ".join(done.stderr.split())
+    assert done.returncode == 2
+    assert "the stored counts differ from a recount: items: " in message
+    assert "review-export reads the votes and is right" in message
+    assert message.endswith("so restore a backup of it")

@@ -33,6 +33,14 @@ def test_writes_persist_when_the_database_is_opened_again(path):
     assert names(again) == ["ann", "ben"]
 
 
+@pytest.mark.parametrize("url", ["oracle://ann:secret@host/db", "oracle://ann:secret@host:x"])
+def test_an_address_that_cannot_be_used_is_refused_without_its_password(url):
+    with pytest.raises(UsageError, match=r"cannot use the database 'oracle://ann:.*@host") as error:
+        database.connect(url)
+    assert "secret" not in str(error.value)
+    assert "\n" not in str(error.value)
+
+
 def test_a_database_of_another_version_is_refused_in_one_line(path):
     database.connect(f"sqlite:///{path}").engine.dispose()
     with sqlite3.connect(path) as db:

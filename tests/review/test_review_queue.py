@@ -274,7 +274,7 @@ def test_the_known_answer_of_a_gold_question_decides(folder):
 def test_export_keeps_every_frame_with_its_verdict(folder, tmp_path):
     review = Review(folder)
     review.everything("anchors", lambda p: GOOD if p["video"] == "v0" else {"quality": "unsure"})
-    undecided = pytest.raises(UsageError, match="4 of 10 frames are not decided")
+    undecided = pytest.raises(UsageError, match="4 of 10 frames not decided")
     with review.db.reading() as c, undecided:
         export_set(c, folder, review.plan, tmp_path / "out")
     review.everything("pairs", lambda p: NO if p["offset"] == 2 else YES)

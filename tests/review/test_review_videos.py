@@ -185,7 +185,7 @@ def test_a_set_without_videos_is_no_motchallenge(folder, tmp_path):
     boxes = review(folder, 0, key_frames=1)
     with (
         boxes.db.reading() as c,
-        pytest.raises(UsageError, match="12 of 12 images are not decided"),
+        pytest.raises(UsageError, match="12 of 12 images not decided"),
     ):
         export_mot(c, folder, boxes.plan, tmp_path / "out")
 

@@ -288,7 +288,7 @@ def test_samples_with_one_id_are_refused_before_inference(davis, tmp_path):
 
     source = plugins.build("sources", parse(davis))
     twice = replace(source, members=(*source.members, source.members[0]))
-    with pytest.raises(se.UsageError, match="has 1 ids more than once, first 'blackswan/"):
+    with pytest.raises(se.UsageError, match="has 1 id more than once, first 'blackswan/"):
         se.evaluate(brightness, twice, out=tmp_path)
 
 

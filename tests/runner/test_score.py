@@ -105,7 +105,7 @@ def test_numbers_that_are_indices_and_names_of_different_classes_are_refused(tmp
 
 def test_an_id_twice_is_refused(tmp_path):
     (tmp_path / "p.json").write_text('{"a": 1, "b": 2, "a": 3}')
-    with pytest.raises(se.UsageError, match="has 1 ids twice, first 'a'"):
+    with pytest.raises(se.UsageError, match="has 1 id twice, first 'a'"):
         saved_scores.load(tmp_path / "p.json", None)
 
 

@@ -62,6 +62,30 @@ def test_a_function_that_builds_a_network_takes_the_classes_next_to_it(work_fold
     assert spec.kwargs == {"path": "py:builder:build", "classes": str(work_folder / "classes.txt")}
 
 
+def test_a_module_of_1000_outputs_is_taken_for_imagenet_and_the_run_says_so(work_folder):
+    (work_folder / "thousand.py").write_text(
+        "import torch\ndef build():\n"
+        "    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.LazyLinear(1000))"
+    )
+    torch.manual_seed(0)
+    scripted = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 224 * 224, 1000))
+    torch.jit.trace(scripted.eval(), torch.zeros(1, 3, 224, 224)).save("wide.pt")
+    write_video(work_folder / "clip.mp4")
+    for text, full in (
+        ("thousand:build", "torch(path='py:thousand:build')"),
+        ("wide.pt", "torch(path='wide.pt')"),
+    ):
+        assert expand_model(text) == full
+        spec = full.replace(")", ", runtime='torch')")
+        run = evaluate(spec, "every_frame(path='clip.mp4')", out=str(work_folder / text[:4]))
+        note = "its 1,000 outputs are taken for the classes of ImageNet-1k"
+        assert note in " ".join(run.predictions.notes)
+    torch.jit.trace(net(), torch.zeros(1, 3, 32, 32)).save("ten.pt")
+    spec = parse("torch(path='ten.pt', recipe={'size': [32, 32]})")
+    with pytest.raises(UsageError, match=r"the classes of 'ten\.pt' are not known; write them"):
+        plugins.build("models", spec)
+
+
 @pytest.mark.slow
 def test_short_forms_of_onnx_files_are_expanded(work_folder):
     pytest.importorskip("onnx")

@@ -13,7 +13,6 @@ from steadyeye.core.boxes import Detections
 from steadyeye.core.errors import UsageError
 from steadyeye.metrics.covariates.pm_set_measures import frame, luma
 from steadyeye.watch.frame_ring import FrameRing, read_size
-from steadyeye.watch.frames import redact
 from steadyeye.watch.measures import (
     Answer,
     FrameEvent,
@@ -180,6 +179,15 @@ def test_a_short_reference_waits_for_enough_frames():
     assert reference.ranges
 
 
+def test_a_reference_that_goes_on_by_an_earlier_clock_does_not_wait_for_it():
+    reference = Reference(100)
+    feed_reference(reference, zip(range(60), [0.5] * 60, strict=True), 10_000)
+    feed_reference(reference, zip(range(100), [0.5] * 100, strict=True), 0)
+    assert not reference.ranges
+    feed_reference(reference, [(100, 0.5)], 100)
+    assert reference.ranges
+
+
 # --- promises
 
 
@@ -278,6 +286,15 @@ def test_the_ring_never_takes_more_than_its_room(tmp_path):
     again = FrameRing(tmp_path, 30_000)
     assert again.names == ring.names[-len(again.names) :]
     assert again.size <= 30_000
+
+
+def test_the_ring_deletes_the_oldest_frames_first_after_the_clock_was_set_back(tmp_path):
+    names = [f"20260102T00000{n}.000Z-{n}-flip_rate.jpg" for n in range(4)]
+    names += [f"20260101T00000{n}.000Z-{n}-flip_rate.jpg" for n in range(4, 8)]
+    for name in names:
+        (tmp_path / name).write_bytes(bytes(1_000))
+    assert FrameRing(tmp_path, 10_000).names == names
+    assert FrameRing(tmp_path, 3_000).names == names[5:]
 
 
 def test_one_frame_a_second_and_measure_is_stored(tmp_path):
@@ -397,7 +414,7 @@ def test_an_event_is_tried_a_few_times_and_then_given_up(receiver):
     assert (hooks.failed, len(receiver.bodies)) == (1, 6)
     reason = "tried 3 times: HTTP Error 500: Internal Server Error"
     assert lines == [
-        f"alert not delivered to {redact(hooks.addresses[0])}, {reason}",
+        f"alert not delivered to http://127.0.0.1:{receiver.server_port}/hook, {reason}",
         "1 of 1 post not delivered",
     ]
     assert "key" not in lines[0]
@@ -409,6 +426,17 @@ def test_an_address_that_sends_elsewhere_is_not_followed(receiver):
     assert hooks.failed == 1
 
 
+def test_an_address_that_does_not_answer_does_not_delay_another(receiver):
+    lines = []
+    alive = f"http://127.0.0.1:{receiver.server_port}/hook"
+    hooks = Webhooks(["http://127.0.0.1:9/none", alive], lines.append, waits=(60.0,))
+    for number in range(3):
+        hooks.post({"number": number})
+    hooks.close(2)
+    assert [body["number"] for _, _, body in receiver.bodies] == [0, 1, 2]
+    assert (hooks.sent, hooks.failed, lines[-1]) == (3, 3, "3 of 6 posts not delivered")
+
+
 def test_an_address_that_nobody_answers_at_holds_nothing_up():
     lines = []
     hooks = Webhooks(["http://127.0.0.1:9/none"], lines.append, waits=(60.0,))
@@ -416,8 +444,12 @@ def test_an_address_that_nobody_answers_at_holds_nothing_up():
         hooks.post({"number": number})
     hooks.close(0.2)
     assert hooks.failed == 150
-    assert "tried once: [Errno 111] Connection refused" in lines[0]
-    assert lines[1:] == ["150 of 150 posts not delivered"]
+    full = "alert not delivered to http://127.0.0.1:9/none: 100 newer ones wait"
+    refused = "tried once: [Errno 111] Connection refused"
+    # the thread takes one of them before the queue is full, or while it is
+    assert lines.count(full) in (49, 50)
+    assert sum(refused in line for line in lines) == 1
+    assert (len(lines), lines[-1]) == (lines.count(full) + 2, "150 of 150 posts not delivered")
     for address in ("ftp://x/y", "file:///etc/passwd", "http://", "x"):
         with pytest.raises(UsageError, match="is no address to post to"):
             Webhooks([address], lines.append)

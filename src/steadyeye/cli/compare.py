@@ -47,7 +47,8 @@ def measure(
         store_report(run, [cell.source for cell in measured])
         for cell in measured:
             frames = len(cell.predictions.ids)
-            say(f"{cell.source.name}: {frames:,} frames of {len(cell.sets):,} sets measured")
+            sets = number_of(len(cell.sets), "set")
+            say(f"{cell.source.name}: {number_of(frames, 'frame')} of {sets} measured")
         show_report(run)
 
 

@@ -319,12 +319,12 @@ def read_job(
 
 def say_assumed(specs: Sequence[str], models: Sequence["Model | Detector"]) -> None:
     """Prints the preprocessing and output taken for model files whose spec has no recipe."""
-    # other plugins, and torch without classes, read these from a library or a training's folder
+    # other plugins, and folders of trained models, have settings of their own
     bare = [spec for spec in map(parse, specs) if spec.name in ("onnx", "torch")]
     stems = {
         Path(str(spec.kwargs["path"]).rpartition(":")[2]).stem
         for spec in bare
-        if "recipe" not in spec.kwargs and (spec.name == "onnx" or "classes" in spec.kwargs)
+        if "recipe" not in spec.kwargs and not Path(str(spec.kwargs["path"])).is_dir()
     }
     for name, recipe in {model.name: model.recipe for model in models}.items():
         if name in stems and "preprocessing" in recipe:

@@ -243,7 +243,7 @@ def propose(
     frames = sum(len(table) for _, table in run_tables)
     say(
         f"{number_of(len(proposals), 'object')} of {number_of(len(ranges), 'video')}: labels for "
-        f"{number_of(total, 'frame')}; {frames:,} frames were predicted"
+        f"{number_of(total, 'frame')}; predicted: {number_of(frames, 'frame')}"
     )
     show(str(out))
 

@@ -264,13 +264,15 @@ class BoundMetric:
 
     `outcomes`: returns the outcomes by which models are compared, `core.stats.trials.Outcomes`,
     which uses these types; None without such. `lower`: whether the lower of two values is better.
-    `judged`: whether it needs labels.
+    `judged`: whether it needs labels. `of_own_objects`: whether it measures the objects that each
+    detector itself finds.
     """
 
     metric: Callable[[Predictions], Result]
     outcomes: Callable[[Predictions], Any] | None
     lower: bool
     judged: bool = True
+    of_own_objects: bool = False
 
 
 @dataclass(frozen=True)

@@ -45,8 +45,8 @@ def describe_mismatch(
     if sentence or not len(detections) or any(detections.boxes[part].max() > 1 for part in parts):
         return sentence
     return (
-        f"all {number_of(len(detections), 'detection')} lie within 1 × 1 pixel, as if they were "
-        f"shares of the image's sides; {FORMAT}"
+        f"no detection of {len(detections):,} reaches beyond 1 × 1 pixel, as if boxes were shares "
+        f"of the image's sides; {FORMAT}"
     )
 
 

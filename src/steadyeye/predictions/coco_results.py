@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
 
 
@@ -34,7 +35,8 @@ def list_results(
     ids = category_ids or range(1, len(predictions.classes) + 1)
     if len(ids) != len(predictions.classes):
         raise UsageError(
-            f"{len(ids):,} category ids for {len(predictions.classes):,} classes; give one each"
+            f"{number_of(len(ids), 'category id')} for "
+            f"{number_of(len(predictions.classes), 'class')}; give one each"
         )
     order = np.argsort(table.image, kind="stable")
     corners = table.boxes[order]

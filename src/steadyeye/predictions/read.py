@@ -147,8 +147,8 @@ def _predictions(cell: Cell, table: pa.Table, boxes: CellBoxes) -> Predictions:
     if not _are_distinct(ids):
         twice = [id_ for id_, times in Counter(ids.tolist()).items() if times > 1]
         raise UsageError(
-            f"{len(twice)} ids occur more than once in '{cell.folder}', first '{twice[0]}'; "
-            "give every sample its own id"
+            f"{number_of(len(twice), 'id')} more than once in '{cell.folder}', first "
+            f"'{twice[0]}'; give every sample its own id"
         )
     identity = cell.identity
     tags = [name for name in table.column_names if name.startswith("tag:")]

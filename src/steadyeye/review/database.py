@@ -48,6 +48,7 @@ from steadyeye.review.transactions import (
     DatabaseFile,
     begin_file,
     check_pages,
+    describe_address,
     describe_failure,
     describe_place,
     read_json,
@@ -287,7 +288,7 @@ def connect(url: str) -> Database:
         path = Path(place.database or "") if place.get_backend_name() == "sqlite" else None
         engine = _make_engine(place, path)
     except (SQLAlchemyError, ModuleNotFoundError, TypeError, ValueError) as error:
-        raise UsageError(f"cannot use the database '{url}': {error}") from error
+        raise UsageError(f"cannot use {describe_address(url, error)}") from error
     shown_url = place.render_as_string(hide_password=True)
     try:
         if path is not None:

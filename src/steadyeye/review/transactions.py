@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import secrets
 import sqlite3
 import threading
@@ -23,7 +24,7 @@ from sqlalchemy.exc import (
     TimeoutError,
 )
 
-from steadyeye.core.errors import UsageError
+from steadyeye.core.errors import UsageError, one_line
 
 WAIT = 5.0  # seconds that a write waits for another; a page gives up a request after 20 s
 
@@ -109,6 +110,15 @@ def check_pages(connection: Connection) -> None:
             error = sqlite3.DatabaseError(str(answer))
             error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
             raise error
+
+
+def describe_address(url: str, error: Exception) -> str:
+    """An address that names no database that can be used, without its password, and the reason."""
+    shown_url = re.sub(r"(://[^/:@]*):[^/]*@", r"\1:***@", url)
+    return (
+        f"the database '{shown_url}': {one_line(error)}; give sqlite:///file or "
+        "postgresql://user@host/name"
+    )
 
 
 def describe_place(url: URL, reason: str, detail: str) -> str:

@@ -154,11 +154,14 @@ def ask(spec: Spec) -> BoundMetric:
     """The metric a spec names, with its parameters."""
     plugin = metric(spec)
     compared = plugin if isinstance(plugin, Comparable) else None
+    columns = set(read_needs(plugin))
+    judged = not columns.isdisjoint({"truth", "boxes"})
     return BoundMetric(
         partial(plugin, **spec.kwargs),
         partial(compared.outcomes, **spec.kwargs) if compared else None,
         bool(compared and compared.lower),
-        bool({"truth", "boxes"} & set(read_needs(plugin))),
+        judged,
+        of_own_objects="detections" in columns and not judged,
     )
 
 

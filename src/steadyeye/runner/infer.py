@@ -329,7 +329,7 @@ def split_output(task: Task, output: Any, images: int) -> Sequence[Answer]:
     if task.detects:
         if len(output) != images:
             raise UsageError(
-                f"{task.model.name} returned {len(output)} results for "
+                f"{task.model.name} returned {number_of(len(output), 'result')} for "
                 f"{number_of(images, 'image')}; "
                 "return boxes, scores and labels for every image"
             )

@@ -93,7 +93,8 @@ def _once(path: Place, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len({key for key, _ in pairs}) != len(pairs):
         twice = [key for key, times in Counter(key for key, _ in pairs).items() if times > 1]
         raise UsageError(
-            f"'{path}' has {len(twice)} ids twice, first '{twice[0]}'; keep one prediction per id"
+            f"'{path}' has {number_of(len(twice), 'id')} twice, first '{twice[0]}'; keep one "
+            "prediction per id"
         )
     return dict(pairs)
 

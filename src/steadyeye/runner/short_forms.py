@@ -18,7 +18,7 @@ from steadyeye.core.imports import attribute, user_module
 from steadyeye.core.python_syntax import parse_module
 from steadyeye.core.spec import Spec, parse
 from steadyeye.core.storage.files import place
-from steadyeye.data.classes.class_lists import read, shipped_classes
+from steadyeye.data.classes.class_lists import read
 from steadyeye.data.images.image_file import SUFFIXES
 from steadyeye.data.video.paths import VIDEOS
 from steadyeye.runner.job import Job
@@ -149,7 +149,7 @@ def _python_model(text: str) -> str:
     if not _needs_no_argument(value):
         return str(Spec("callable", {"path": path}))
     file = Path(getattr(sys.modules[module], "__file__", None) or module)
-    return str(Spec("torch", {"path": f"py:{path}", "classes": _class_file(file, _width(value))}))
+    return str(Spec("torch", {"path": f"py:{path}", **_name_classes(file, _width(value))}))
 
 
 def _width(build: Callable[[], Any]) -> int | None:
@@ -195,9 +195,10 @@ def _model_of_path(path: Path) -> str:
         arguments = {"path": str(path), "classes": _beside(path, None) or _assumed_classes(path)}
         return str(Spec(DEPLOYED_FILES[suffix], {k: v for k, v in arguments.items() if v}))
     if suffix == ".keras":
-        return str(Spec("keras", {"path": str(path), "classes": _class_file(path, None)}))
+        return str(Spec("keras", {"path": str(path), **_name_classes(path, None)}))
     if suffix in TORCH_FILES:
-        return str(Spec("torch", {"path": str(path), "classes": _class_file(path, None)}))
+        beside = _beside(path, None)
+        return str(Spec("torch", {"path": str(path), **({"classes": beside} if beside else {})}))
     raise UsageError(
         f"'{path}' is no known kind of model file; known: .onnx, .keras, "
         f"{', '.join((*DEPLOYED_FILES, *TORCH_FILES))}"
@@ -214,10 +215,7 @@ def _onnx_spec(path: Path) -> str:
     if width != (None,) and is_classifier(session):
         names = read_names(session.metadata)
         has_names = len(names) == width[0] != IMAGENET
-        # they are taken for ImageNet-1k's, which the run says
-        is_assumed = width[0] == IMAGENET and not _beside(path, *width)
-        is_known = has_names or is_assumed
-        classes = {} if is_known else {"classes": _class_file(path, *width)}
+        classes = {} if has_names else _name_classes(path, *width)
         return str(Spec("onnx", {"path": str(path), **classes}))
     return _detector_spec(path, session)
 
@@ -256,12 +254,15 @@ def _beside(path: Path, width: int | None) -> str | None:
     return None
 
 
-def _class_file(path: Path, width: int | None) -> str:
-    """The class list of a model file: one beside it, or ImageNet-1k for 1,000 outputs."""
+def _name_classes(path: Path, width: int | None) -> dict[str, str]:
+    """The argument `classes` of a spec: a class file beside the model; none for 1,000 outputs.
+
+    The model takes these for the classes of ImageNet-1k, and the run says so.
+    """
     if beside := _beside(path, width):
-        return beside
-    if width == IMAGENET == len(shipped_classes("imagenet1k")):
-        return "imagenet1k"
+        return {"classes": beside}
+    if width == IMAGENET:
+        return {}
     if width == 1:
         raise UsageError(
             f"'{path}' gives one number per image; give a model with one output for each class"

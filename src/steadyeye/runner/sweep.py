@@ -266,12 +266,12 @@ def select_images(folder: str, source: Source, images: Sequence[int]) -> tuple[l
     chosen = [image for image in images if names[image] in right]
     if not chosen:
         raise UsageError(
-            f"the baseline {table.model} is right on none of {len(images):,} images of "
+            f"the baseline {table.model} is right on none of {number_of(len(images), 'image')} of "
             f"{source.name}; take another model, or leave --baseline out"
         )
     return chosen, (
-        f"{len(images) - len(chosen):,} of {len(images):,} images left out: wrong by the baseline "
-        f"model {table.model}, undegraded"
+        f"{len(images) - len(chosen):,} of {number_of(len(images), 'image')} left out: wrong by "
+        f"the baseline model {table.model}, undegraded"
     )
 
 

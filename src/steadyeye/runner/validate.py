@@ -268,7 +268,7 @@ def distinct_ids(text: str, source: Source) -> None:
     twice = find_repeated_texts(source.ids)
     if twice:
         raise UsageError(
-            f"'{text}' has {len(twice):,} ids more than once, first '{twice[0]}'; "
+            f"'{text}' has {number_of(len(twice), 'id')} more than once, first '{twice[0]}'; "
             "give every sample its own id"
         )
 

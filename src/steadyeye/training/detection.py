@@ -123,7 +123,7 @@ def detection(
     weights, layers = frozen(module)
     for kind, names in (("weights", weights), ("layers of batch normalisation", layers)):
         if names:
-            notes += [f"{len(names):,} {kind} are frozen as the model has them, first '{names[0]}'"]
+            notes += [f"{len(names):,} {kind} frozen as the model has them, first '{names[0]}'"]
     about = {
         "kind": "detector",
         **checkpoint_format.base_record(model, spec),

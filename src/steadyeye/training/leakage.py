@@ -65,7 +65,7 @@ def check_leakage(train: Examples, validation: Examples, in_time: bool = False) 
         )
     flat = sum(mark is None for side in marks for mark in side)
     notes = [_compare_sides(train, validation, sides)]
-    notes[0] += f"; {flat:,} have too little contrast to be compared" if flat else ""
+    notes[0] += f"; {flat:,} not compared: too little contrast" if flat else ""
     if in_time:
         notes.append(
             f"{hit:,} of {len(sides[1]):,} held-out frames are nearly the same as a training "

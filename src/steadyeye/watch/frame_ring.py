@@ -37,8 +37,10 @@ class FrameRing:
         self.folder, self.most = folder, most
         self.left_out = 0
         make_folder(folder)
-        names = (file.name for file in folder.iterdir())
-        self._files = deque(sorted(name for name in names if NAME.fullmatch(name)))
+        # by number: a watch may be begun again by an earlier clock
+        matches = ((NAME.fullmatch(file.name), file.name) for file in folder.iterdir())
+        order = sorted((int(match[1]), name) for match, name in matches if match)
+        self._files = deque(name for _, name in order)
         self._total = sum(self._size(name) for name in self._files)
         self._last: dict[str, float] = {}
         self._recent: deque[tuple[int, float, str, Callable[[], Image], int]] = deque()

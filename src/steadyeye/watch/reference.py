@@ -50,7 +50,8 @@ class Reference:
         return outside
 
     def _keep(self, seconds: float, values: Mapping[str, float]) -> None:
-        self.began = seconds if self.began is None else self.began
+        # a watch that was begun again by an earlier clock would wait until that catches up
+        self.began = seconds if self.began is None else min(self.began, seconds)
         self.n += 1
         for name, value in values.items():
             sample = self.values.setdefault(name, [])

@@ -20,7 +20,7 @@ TIMEOUT = 5.0
 WAITS = (1.0, 2.0, 4.0, 8.0)
 """Seconds before it is tried again; then the event is given up."""
 MOST = 100
-"""Events that wait; of more the oldest are given up."""
+"""Events that wait for an address; of more the oldest are given up."""
 
 
 class _NoRedirects(HTTPRedirectHandler):
@@ -31,10 +31,10 @@ class _NoRedirects(HTTPRedirectHandler):
 
 
 class Webhooks:
-    """Posts events in a separate thread, so that a slow address delays no frame.
+    """Posts events to each address in a thread of its own, so that a slow one delays nothing else.
 
-    `say`: prints a line; of each event that is given up, and of their number at the end.
-    `failed`: that number. Raises `UsageError` for what is no http(s) address.
+    `say`: prints a line; of each event that is given up, and of their number at the end. Raises
+    `UsageError` for what is no http(s) address.
     """
 
     def __init__(
@@ -50,33 +50,62 @@ class Webhooks:
                     f"'{redact(address)}' is no address to post to; give one that begins with "
                     "http:// or https://"
                 )
-        self.addresses, self.say, self.waits = tuple(addresses), say, tuple(waits)
-        self.sent = self.failed = 0
-        self._opener = build_opener(_NoRedirects)
-        self._events: deque[tuple[str, bytes]] = deque()
-        self._change = Condition()
-        self._busy = self._over = False
-        self._thread: Thread | None = None
+        self.say = say
+        self._queues = [_Queue(address, say, tuple(waits)) for address in addresses]
+
+    @property
+    def sent(self) -> int:
+        """The number of posts that an address took."""
+        return sum(queue.sent for queue in self._queues)
+
+    @property
+    def failed(self) -> int:
+        """The number of posts that were given up."""
+        return sum(queue.failed for queue in self._queues)
 
     def post(self, event: Mapping[str, Any]) -> None:
         """Sends an event to each address, soon."""
-        if not self.addresses:
-            return
         content = json.dumps(event, ensure_ascii=False).encode()
-        with self._change:
-            for address in self.addresses:
-                if len(self._events) >= MOST:
-                    self._events.popleft()
-                    self.failed += 1
-                self._events.append((address, content))
-            self._change.notify_all()
-        if self._thread is None:
-            self._thread = Thread(target=self._run, name="webhooks", daemon=True)
-            self._thread.start()
+        for queue in self._queues:
+            queue.add(content)
 
     def close(self, seconds: float) -> None:
         """Waits up to `seconds` for events that are not sent yet, and drops the rest."""
         until = monotonic() + seconds
+        for queue in self._queues:
+            queue.close(until)
+        if self.failed:
+            self.say(f"{self.failed} of {number_of(self.failed + self.sent, 'post')} not delivered")
+
+
+class _Queue:
+    """The events that wait for an address, and the thread that posts them one after another."""
+
+    def __init__(self, address: str, say: Callable[[str], None], waits: tuple[float, ...]) -> None:
+        self.address, self.say, self.waits = address, say, waits
+        self.sent = self.failed = 0
+        self._opener = build_opener(_NoRedirects)
+        self._events: deque[bytes] = deque()
+        self._change = Condition()
+        self._busy = self._over = False
+        self._thread: Thread | None = None
+
+    def add(self, content: bytes) -> None:
+        with self._change:
+            is_full = len(self._events) >= MOST
+            if is_full:
+                self._events.popleft()
+                self.failed += 1
+            self._events.append(content)
+            self._change.notify_all()
+        if is_full:
+            self.say(f"alert not delivered to {redact(self.address)}: {MOST} newer ones wait")
+        if self._thread is None:
+            self._thread = Thread(target=self._run, name="webhook", daemon=True)
+            self._thread.start()
+
+    def close(self, until: float) -> None:
+        """Waits until a time of the monotonic clock for the events, and drops the rest."""
         with self._change:
             while (self._events or self._busy) and monotonic() < until:
                 self._change.wait(until - monotonic())
@@ -85,8 +114,6 @@ class Webhooks:
             self._over = True
             self._change.notify_all()
             self._change.wait_for(lambda: not self._busy, 1)
-        if self.failed:
-            self.say(f"{self.failed} of {number_of(self.failed + self.sent, 'post')} not delivered")
 
     def _run(self) -> None:
         while True:
@@ -94,25 +121,26 @@ class Webhooks:
                 self._change.wait_for(lambda: self._events or self._over)
                 if self._over:
                     return
-                address, content = self._events.popleft()
+                content = self._events.popleft()
                 self._busy = True
-            is_sent = self._send(address, content)
+            is_sent = self._send(content)
             with self._change:
                 self._busy = False
                 self.sent += is_sent
                 self.failed += not is_sent
                 self._change.notify_all()
 
-    def _send(self, address: str, content: bytes) -> bool:
+    def _send(self, content: bytes) -> bool:
         for tries, wait in enumerate((*self.waits, None), 1):
             try:
-                with self._opener.open(_make_request(address, content), timeout=TIMEOUT):
+                request = _make_request(self.address, content)
+                with self._opener.open(request, timeout=TIMEOUT):
                     return True
             except (OSError, ValueError) as error:
                 reason = error.reason if type(error) is URLError else error
             if wait is None or self._wait(wait):
                 times = "once" if tries == 1 else f"{tries} times"
-                self.say(f"alert not delivered to {redact(address)}, tried {times}: {reason}")
+                self.say(f"alert not delivered to {redact(self.address)}, tried {times}: {reason}")
                 break
         return False
 

@@ -181,9 +181,9 @@ def test_masks_of_an_image_are_together_no_more_than_a_gigabyte(tmp_path):
     [
         (
             {"categories": [{"id": 1, "name": "cat"}, {"id": 1, "name": "dog"}]},
-            "1 category ids twice",
+            "1 category id twice",
         ),
-        ({"categories": [*CATEGORIES, {"id": 3, "name": "cat "}]}, "names 1 categories twice"),
+        ({"categories": [*CATEGORIES, {"id": 3, "name": "cat "}]}, "has 1 category twice"),
         ({"categories": [{"id": "1", "name": "cat"}]}, "give each an id, a whole number"),
         ({"categories": [{"id": 1}]}, "give each an id, a whole number, and a name"),
         ({"categories": ["cat"]}, "give each an id, a whole number"),
@@ -216,7 +216,7 @@ def test_images_that_are_one_file_are_noted(tmp_path):
 
 def test_a_repeated_image_is_refused(tmp_path):
     path = write_truth(tmp_path, images=[*IMAGES, IMAGES[0]])
-    with pytest.raises(UsageError, match="has 1 ids more than once, first '1'"):
+    with pytest.raises(UsageError, match="has 1 id more than once, first '1'"):
         score(tmp_path, f"coco(annotations='{path}')", draw_detections(truth()))
 
 

@@ -362,7 +362,7 @@ def test_a_column_that_no_number_reads_changes_nothing(folder):
 BAD = [
     ("val-annotations-bbox.csv", HEADER.replace("IsGroupOf", "Group"), "has no column IsGroupOf; "),
     ("labels.csv", "ImageID,LabelName", "labels.csv' has no column Confidence; its columns are"),
-    ("classes.csv", "/m/04yx4", "1 lines without a name, first line 1; write machine id, name"),
+    ("classes.csv", "/m/04yx4", "1 line without a name, first line 1; write machine id, name"),
     ("classes.csv", "cat,dog", "holds no class; write lines such as /m/01g317,Person"),
     ("classes.csv", "/m/1,Cat\n/m/2,Cat", "has 1 class twice, first 'Cat'"),
 ]

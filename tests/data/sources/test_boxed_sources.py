@@ -436,7 +436,7 @@ ANNOTATION = {"id": 3, "image_id": 1, "category_id": 7, "bbox": [1, 2, 3, 4]}
             {"images": [{"id": 1, "video": "bikes.mp4", "frame": 300}]},
             r"name frame 300 of 'bikes.mp4', which has frames 0 to 249 \(frames beyond them: 1\)",
         ),
-        ({"categories": [{"id": i, "name": "a"} for i in (1, 7)]}, "names 1 categories twice"),
+        ({"categories": [{"id": i, "name": "a"} for i in (1, 7)]}, "has 1 category twice"),
         (
             {"annotations": [{**ANNOTATION, "bbox": [1, 2, -3, h]} for h in (4, 5)]},
             r"annotation 3 has a box of negative size.*folder: 2\)",
@@ -487,7 +487,7 @@ def test_anchors_have_objects_and_neighbours_need_not(tmp_path):
     assert any(not member.truth for member in source.members)
     assert "frames without an object" in source.notes[-1]
     blank = {"clip": [boxes([], [])] * 30}
-    with pytest.raises(UsageError, match="no object in any of its 30 frames"):
+    with pytest.raises(UsageError, match="no object in any of 30 frames"):
         boxed_sets("set", Sequences(frames, blank), Classes(("car",)), Drawing(5, 2, 0))
 
 

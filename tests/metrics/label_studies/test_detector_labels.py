@@ -352,12 +352,12 @@ def test_images_where_another_detector_alone_has_a_box_are_a_stratum_of_their_ow
         tmp_path, plan_study(a, parse_question("false_positive_rate <= 60%")), write_truth(a, shows)
     )
     whole = judge_other_model(record, b, labels)
-    assert (whole.apart, whole.apart_labels, whole.interval.value) == (2, 2, 0.5)
+    assert (whole.sets_outside, whole.labels_outside, whole.interval.value) == (2, 2, 0.5)
     assert whole.holds is True
     part = {name: own for name, own in labels.items() if name in record.order}
     some = judge_other_model(record, b, part)
     # of B's eight images with a box six are labelled, three of them wrong; two are open
-    assert (some.apart, some.apart_labels) == (2, 0)
+    assert (some.sets_outside, some.labels_outside) == (2, 0)
     assert (some.interval.low, some.interval.high, some.interval.value) == (0.3, 0.5, None)
     assert some.holds is True
 

@@ -120,7 +120,7 @@ def test_sets_that_nobody_can_label_widen_both_ends():
     answers = [own[either] for own in study.shared.answers]
     both = judge_difference(study, labels | {either: (*answers[0], *answers[1])})
     assert both.interval.low == both.interval.high
-    with pytest.raises(UsageError, match="does not have the sets of 1 of 1 labels"):
+    with pytest.raises(UsageError, match="does not have the sets of 1 of 1 label,"):
         judge_difference(study, {"stranger": ("dog",)})
 
 

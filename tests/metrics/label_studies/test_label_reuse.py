@@ -191,7 +191,7 @@ def test_sets_that_only_another_model_may_get_right_are_a_stratum(to_record):
     other = plan(b).candidates
     shared, own = set(other) & set(labels), set(other) - set(labels)
     result = judge_other_model(record, b, labels)
-    assert (result.labels, result.apart, result.apart_labels) == (len(shared), len(own), 0)
+    assert (result.labels, result.sets_outside, result.labels_outside) == (len(shared), len(own), 0)
     assert result.interval.value is None
     right = sum(truth[n] == plan(b).answers[n] for n in shared)
     assert (result.interval.low, result.interval.high) == (right / 60, (right + len(own)) / 60)
@@ -206,7 +206,7 @@ def test_sets_that_only_another_model_may_get_right_are_a_stratum(to_record):
     assert judge(find_study(record, a), labels).holds is not None
     assert find_study(record, b) is None
     mine = judge_other_model(record, a, labels)
-    assert (mine.apart, mine.labels) == (0, len(labels))
+    assert (mine.sets_outside, mine.labels) == (0, len(labels))
     assert say_reuse(mine) == f"{len(labels)} of {len(labels)} labels collected for A are used"
 
 

@@ -7,6 +7,7 @@ import importlib
 import json
 import socketserver
 import threading
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -101,17 +102,38 @@ def test_a_torchvision_of_another_torch_is_reported_in_one_line(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("plugin", "options"),
+    ("plugin", "options", "repository"),
     [
-        ("hf", {"name": "microsoft/resnet-50"}),
-        ("timm", {"name": "resnet10t"}),
-        ("zero_shot", {"name": "openai/clip-vit-base-patch32", "classes": "imagenet1k"}),
-        ("zero_shot_detector", {"name": "google/owlvit-base-patch32", "classes": "coco"}),
+        ("hf", {"name": "microsoft/resnet-50"}, "microsoft/resnet-50"),
+        ("timm", {"name": "resnet10t"}, "timm/resnet10t.c3_in1k"),
+        ("zero_shot", {"name": "openai/clip", "classes": "coco"}, "openai/clip"),
+        ("zero_shot_detector", {"name": "google/owlvit", "classes": "coco"}, "google/owlvit"),
+        (
+            "open_clip",
+            {"name": "ViT-B-32", "pretrained": "openai", "classes": "coco"},
+            "timm/vit_base_patch32_clip_224.openai",
+        ),
+        (
+            "open_clip",
+            {"name": "ViT-B-16-SigLIP", "pretrained": __file__, "classes": "coco"},
+            "timm/ViT-B-16-SigLIP",
+        ),
     ],
 )
 def test_a_hub_that_hangs_up_is_asked_twice_and_not_for_each_file(
-    plugin, options, tmp_path, monkeypatch
+    plugin, options, repository, tmp_path, monkeypatch
 ):
+    with (
+        hub_that_hangs_up(tmp_path, monkeypatch) as (url, calls),
+        pytest.raises(UsageError, match=f"cannot reach {url} for '{repository}'"),
+    ):
+        build(plugin, **options)
+    assert len(calls) == 2
+
+
+@contextmanager
+def hub_that_hangs_up(cache, monkeypatch):
+    """The address of a hub that ends every connection, and the connections to it."""
     calls = []
 
     class HangUp(socketserver.BaseRequestHandler):
@@ -122,11 +144,34 @@ def test_a_hub_that_hangs_up_is_asked_twice_and_not_for_each_file(
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_address[1]}"
         monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", url)
-        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-        with pytest.raises(UsageError, match=f"cannot reach {url} for '.*{options['name']}"):
-            build(plugin, **options)
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(cache))
+        yield url, calls
         server.shutdown()
-    assert len(calls) == 2
+
+
+@pytest.mark.slow
+def test_a_model_in_the_cache_of_the_hub_is_read_where_the_hub_is_away(tmp_path, monkeypatch):
+    from huggingface_hub import constants
+
+    repository = tmp_path / "models--me--vit"
+    snapshot = repository / "snapshots" / ("0" * 40)
+    snapshot.mkdir(parents=True)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text("0" * 40)
+    processor = {"image_processor_type": "ViTImageProcessor", "size": {"height": 64, "width": 64}}
+    save_vit(snapshot, processor, ["cat", "dog"])
+    with hub_that_hangs_up(tmp_path, monkeypatch) as (url, calls):
+        model = build("hf", name="me/vit", runtime="torch")
+        assert (model.classes.names, len(calls)) == (("cat", "dog"), 2)
+        # a session that finds a network later asks it again
+        assert not constants.HF_HUB_OFFLINE
+        (snapshot / "preprocessor_config.json").unlink()
+        text = (
+            f"cannot reach {url}, and 'me/vit' cannot be read from its cache .* alone .*; connect"
+        )
+        with pytest.raises(UsageError, match=text):
+            build("hf", name="me/vit", runtime="torch")
+    assert (len(calls), constants.HF_HUB_OFFLINE) == (4, False)
 
 
 @pytest.mark.parametrize("mode", ["squash", "center", "border"])

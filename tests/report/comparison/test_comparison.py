@@ -385,6 +385,24 @@ def test_a_comparison_on_videos_without_labels_begins_with_lost_objects():
     assert any("on the objects that it finds itself" in line for line in compared.unlike)
 
 
+def test_a_metric_of_a_plugin_on_own_objects_has_the_caveat_too(tmp_path):
+    (tmp_path / "own.py").write_text(
+        "from steadyeye.core.types import needs\n"
+        "from steadyeye.core.stats.trials import compare_by\n"
+        "from steadyeye.metrics.blink_rate import blink_rate\n"
+        "@needs('detections', 'group', 'scene', 'frame', 'seconds')\n"
+        "@compare_by(blink_rate.outcomes, lower=True)\n"
+        "def own(predictions):\n"
+        "    from dataclasses import replace\n"
+        "    return replace(blink_rate(predictions), name='own')\n"
+    )
+    table = replace(example_tracks(), fingerprint="f")
+    metrics = [parse(f"{tmp_path / 'own.py'}:own")]
+    compared = boards([evaluate_metrics(m, metrics) for m in (table, lose_boxes(table, 7))])
+    line = "Own: each detector is measured on the objects that it finds itself"
+    assert any(text.startswith(line) for text in compared.unlike)
+
+
 # ---------------------------------------------------------------- several pairs
 
 

@@ -252,13 +252,13 @@ def test_a_changed_annotation_replaces_and_an_older_one_does_not(project):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"completed_by": None}, "1 annotations cannot be read, first .*does not say who made it"),
+        ({"completed_by": None}, "1 annotation cannot be read, first .*does not say who made it"),
         ({"data": {"stage": "pairs", "key": "v9", "image": "x"}}, "this set has no 'v9'"),
         ({"data": {"image": "x"}}, "names no stage and key of a set"),
         ({"data": {"stage": "joint", "key": "v0/0/1", "image": "x"}}, "has no 'v0/0/1'"),
         ({"choices": [("correct", "yes"), ("similar", "perhaps")]}, "similar='perhaps'; choose"),
         ({"choices": [("correct", "yes")]}, "similar=None; choose from yes, no, unsure"),
-        ({"choices": [("correct", "yes", "no")]}, "annotations cannot be read, first task 1"),
+        ({"choices": [("correct", "yes", "no")]}, "annotations? cannot be read, first task 1"),
         ({"result": None}, "cannot be read, first task 1 annotation 1001: its form is not"),
         ({"completed_by": "boss"}, "'boss' is the admin of this review; give --reviewer-prefix"),
         ({"completed_by": "r0"}, "r0 is paused: late"),

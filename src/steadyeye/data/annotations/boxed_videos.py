@@ -62,7 +62,8 @@ class Sequences:
 def _name_empty(video: str, frames: int) -> UsageError:
     """The error of a video without any object."""
     return UsageError(
-        f"'{video}' has no object in any of its {frames} frames; annotate it, or leave it out"
+        f"'{video}' has no object in any of {number_of(frames, 'frame')}; annotate it, or leave "
+        "it out"
     )
 
 

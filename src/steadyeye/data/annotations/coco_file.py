@@ -184,12 +184,12 @@ def _same_files(images: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
 def _categories(path: Place, categories: Sequence[Any]) -> Mapping[int, str]:
     """Id → name, by rising ids. Raises `UsageError` for two of one id or one name."""
     entries = every(categories, lambda category: _category(path, category))
-    for number, words in enumerate(("gives {} category ids twice", "names {} categories twice")):
+    for number, nouns in enumerate((("category id",), ("category", "categories"))):
         times = Counter(entry[number] for entry in entries)
         twice = [key for key, count in times.items() if count > 1]
         if twice:
-            fault = words.format(len(twice))
-            raise UsageError(f"'{path}' {fault}, first '{twice[0]}'; make them unique")
+            fault = f"'{path}' has {number_of(len(twice), *nouns)} twice, first '{twice[0]}'"
+            raise UsageError(f"{fault}; make them unique")
     return dict(sorted(entries))
 
 

@@ -97,7 +97,9 @@ def run_lengths(mask: Mapping[str, Any]) -> NDArray[np.bool_]:
     counts = mask["counts"]
     runs = _unpack_runs(counts) if isinstance(counts, str | bytes) else list(counts)
     if min(height, width, *runs, 0) < 0 or sum(runs) != height * width:
-        raise UsageError(f"a mask of {height} × {width} pixels has runs that sum to {sum(runs)}")
+        raise UsageError(
+            f"a mask of {height} × {width} pixels has runs that sum to {sum(runs)}; export it again"
+        )
     if height * width > read_max_pixels():
         raise UsageError(
             f"a mask has {height} × {width} pixels, over {read_max_pixels():,}; make it smaller, "

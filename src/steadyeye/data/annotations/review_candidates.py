@@ -69,7 +69,7 @@ def read(path: Path) -> Candidates:
     if again:
         raise UsageError(f"'{path}' has several boxes with the id {again[0]}; number them")
     if not boxes:
-        raise UsageError(f"'{path}' suggests no box; there is nothing to review")
+        raise UsageError(f"'{path}' has no box to review; give annotations or results")
     ids = tuple(sorted(names))
     classes = classes_of_names(dict.fromkeys(names[id_] for id_ in ids), path)
     return Candidates(classes, tuple(int(id_) for id_ in ids), tuple(files.values()), boxes)

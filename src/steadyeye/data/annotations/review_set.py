@@ -169,7 +169,8 @@ def read(root: str | Path) -> SetFolder:
         raise UsageError(f"cannot read '{path}': {error}; sample the set again") from error
     if manifest.version > VERSION:
         raise UsageError(
-            f"'{path}' is of version {manifest.version}; this steadyeye reads {VERSION}"
+            f"'{path}' is of version {manifest.version}, and this steadyeye reads up to "
+            f"{VERSION}; install a newer one"
         )
     frames = _table(base / "frames.parquet", FRAMES)
     folder = SetFolder(base, content, frames, _table(base / "boxes.parquet", BOXES))

@@ -61,7 +61,7 @@ def _read_descriptions(path: Path) -> tuple[tuple[str, ...], Classes]:
     short = [line for line, cells in rows if len(cells) < 2]
     if short:
         raise UsageError(
-            f"'{path}' has {len(short):,} lines without a name, first line {short[0]}; "
+            f"'{path}' has {number_of(len(short), 'line')} without a name, first line {short[0]}; "
             "write machine id, name"
         )
     # later releases begin with LabelName, DisplayName

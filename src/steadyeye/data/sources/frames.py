@@ -1,5 +1,6 @@
 """Folders of numbered images, one folder a video."""
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import chain
 
@@ -43,10 +44,7 @@ def frames(
     how = Drawing(anchors, k, seed)
     folders = list_frame_folders(root)
     videos = {name: folders[name] for name in known.labelled_videos(list(folders))}
-    labels_of = {
-        name: shots.cut(cuts, known.of(name).within(name, len(p)), partial(shots.of_images, p))
-        for name, p in videos.items()
-    }
+    labels_of = _read_cuts(cuts, known, videos)
     lengths = {name: len(paths) for name, paths in videos.items()}
     sets = (draw(name, n, labels_of[name], how) for name, n in lengths.items())
     members = tuple(chain.from_iterable(sets))
@@ -57,6 +55,7 @@ def frames(
 
     marks = [f"{file.name}:{file.stat().st_size}" for paths in videos.values() for file in paths]
     marks += shots.marks(cuts, labels_of)
+    cut_notes = shots.notes(cuts, labels_of)
     return FrameSets(
         name=root.name,
         classes=known.classes,
@@ -64,12 +63,24 @@ def frames(
         fingerprint=fingerprint(*marks, repr(known), repr(how)),
         members=members,
         sample=sampler(locate),
+        cut_notes=cut_notes,
         image_files=lambda member: [locate(member)],
         notes=(
             *draw_notes(members, lengths, how),
             *unlabelled_notes(list(folders), list(videos)),
             *known.notes(folders),
-            *shots.notes(cuts, labels_of),
+            *cut_notes,
             *unread_notes(root, image_file.SUFFIXES),
         ),
     )
+
+
+def _read_cuts(
+    cuts: str, known: label_sidecar.Sidecar, videos: Mapping[str, Sequence[Place]]
+) -> Mapping[str, label_sidecar.VideoLabels]:
+    """The labels of each video, with the cuts that are found in its frames where `cuts` says so."""
+    labels_of = {}
+    for name, paths in videos.items():
+        labels = known.of(name).within(name, len(paths))
+        labels_of[name] = shots.cut(cuts, labels, partial(shots.of_images, paths))
+    return labels_of

@@ -73,7 +73,7 @@ def image_folder(root: str, classes: str | None = None) -> _Images:
         paths=paths,
         truths=truths,
         notes=(
-            f"{number_of(len(paths), 'image')} in {len(listed_names)} class folders",
+            f"{number_of(len(paths), 'image')} in {number_of(len(listed_names), 'class folder')}",
             *unread_notes(base, image_file.SUFFIXES),
         ),
     )

@@ -105,6 +105,7 @@ def video(  # noqa: PLR0913 — the keyword arguments of a spec
         members += known.members(name, len(index), labels_of[name], how)
 
     check_anchors(members, how)
+    cut_notes = shots.notes(cuts, labels_of)
     truth = (*(("truth",) if known.classes else ()), *(("boxes",) if boxes else ()))
     return FrameSets(
         name=root.stem,
@@ -115,12 +116,13 @@ def video(  # noqa: PLR0913 — the keyword arguments of a spec
         ),
         members=tuple(members),
         sample=lambda member: _sample(videos[member.video], known, member),
+        cut_notes=cut_notes,
         image_files=lambda member: [videos[member.video].path],
         notes=(
             *draw_notes(members, {name: len(index_) for name, index_ in videos.items()}, how),
             *unlabelled_notes(list(files), list(videos)),
             *known.labels.notes(files),
-            *shots.notes(cuts, labels_of),
+            *cut_notes,
             *video_notes(videos),
             *unread_notes(root, VIDEOS),
             *_box_notes(known, videos, members),

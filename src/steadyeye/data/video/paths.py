@@ -64,7 +64,9 @@ def list_files(path: At, suffixes: frozenset[str]) -> list[At]:
             return [path]
         folder = path.is_dir()
     except OSError as error:
-        raise UsageError(f"cannot read '{shorten(str(path))}': {error.strerror}") from None
+        raise UsageError(
+            f"cannot read '{shorten(str(path))}': {error.strerror}; check the path and its rights"
+        ) from None
     if not folder:
         raise UsageError(f"no file or folder at '{path}'; check the path")
     # of one kind, as the folder is

@@ -38,7 +38,8 @@ class Member:
 class FrameSets:
     """A `Source` over members of pm-sets; `sample` makes the sample of a member.
 
-    `image_files`: the files of a member's image; None if there are none.
+    `image_files`: the files of a member's image; None if there are none. `cut_notes`: those of the
+    notes that are about scene cuts.
     """
 
     name: str
@@ -48,6 +49,7 @@ class FrameSets:
     members: tuple[Member, ...]
     sample: Callable[[Member], Sample] = field(repr=False)
     notes: tuple[str, ...] = ()
+    cut_notes: tuple[str, ...] = ()
     image_files: Callable[[Member], Sequence[Place]] | None = field(repr=False, default=None)
     # a released set keeps classes that a model cannot name: it is wrong on them
     is_published_list: bool = False

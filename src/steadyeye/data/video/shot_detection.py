@@ -50,10 +50,6 @@ def cut(choice: str, labels: VideoLabels, find: Callable[[], Scan]) -> VideoLabe
     return replace(labels, cuts=scan.cuts, repeats=share_of_repeats(scan.repeats))
 
 
-NO_CUTS = "no scene cuts named"
-"""The beginning of the note on videos whose scene cuts are unknown."""
-
-
 def notes(choice: str, videos: Mapping[str, VideoLabels]) -> tuple[str, ...]:
     """Notes on the cuts: their number, or that none are known; and on repeated frames."""
     if choice == "detect":
@@ -64,7 +60,7 @@ def notes(choice: str, videos: Mapping[str, VideoLabels]) -> tuple[str, ...]:
     if not blind:
         return ()
     return (
-        f"{NO_CUTS} in {len(blind):,} of {number_of(len(videos), 'video')}, so "
+        f"no scene cuts named in {len(blind):,} of {number_of(len(videos), 'video')}, so "
         "neighbours may lie across one; cuts='detect' finds them",
     )
 

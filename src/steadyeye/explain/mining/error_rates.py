@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.disk_columns import read_entries
-from steadyeye.core.format import interval, percent
+from steadyeye.core.format import interval, number_of, percent
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.result_lookup import limit
 from steadyeye.core.stats.intervals import CellTrials, Interval, proportion, proportions
@@ -119,9 +119,9 @@ def summarize(predictions: Predictions, of: Shares, score: float, several: bool)
     name = predictions.model + (f" on {predictions.data}" if several else "")
     above = f"with a score above {score:g}"
     if not of.confident:
-        return f"{name} has no detection {above} on {len(predictions):,} images."
+        return f"{name} has no detection {above} on {number_of(len(predictions), 'image')}."
     if not of.n_judged:
-        return f"{name}: none of {of.confident:,} detections {above} can be checked."
+        return f"{name}: none of {number_of(of.confident, 'detection')} {above} can be checked."
     only = limit(of.wrong.method)
     ends = f" ({only})" if only else ""
     if of.wrong.low is not None:
@@ -133,8 +133,8 @@ def summarize(predictions: Predictions, of: Shares, score: float, several: bool)
         if share.value
     ]
     return (
-        f"{name} is wrong in {percent(of.wrong.value)} of {of.n_judged:,} "
-        f"detection{'' if of.n_judged == 1 else 's'} {above}, among "
+        f"{name} is wrong in {percent(of.wrong.value)} of "
+        f"{number_of(of.n_judged, 'detection')} {above}, among "
         f"{len(predictions.model_classes):,} classes{ends}{': ' if counts else ''}"
         f"{', '.join(counts)}."
     )

@@ -72,7 +72,9 @@ def background(
     fit, why = select_qualifying(offered, subject.sealed("backgrounds", source))
     _refuse_few(subject, fit, len(offered), why)
     steps = [{"background": name} for name in ("", *(backdrop.name for backdrop in fit))]
-    notes += [f"{len(fit)} of {len(offered)} backgrounds qualify{f': {why}' if why else ''}"]
+    notes += [
+        f"{len(fit)} of {number_of(len(offered), 'background')} used{f': {why}' if why else ''}"
+    ]
     settings = {
         "masks": masks,
         "backgrounds": len(fit),

@@ -51,8 +51,7 @@ def blind_spots(
 
     Example: `blind_spots(embedder='efficientnet_lite0', of='truth')`
     """
-    if subject.reference_predictions is None:
-        raise UsageError("blind_spots needs reference data; give --reference")
+    assert subject.reference_predictions is not None, "checked by needs"
     if of not in LISTINGS:
         raise unknown("kind of region", of, LISTINGS)
     if most < 1:

@@ -7,6 +7,7 @@ from functools import lru_cache
 from itertools import accumulate, takewhile
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.format import number_of
 from steadyeye.core.stats.intervals import Interval
 from steadyeye.core.stats.label_budget import (
     RequiredShare,
@@ -120,8 +121,9 @@ def check_known(study: LabelStudy | DifferenceStudy, labels: Labels) -> None:
     strangers = sorted(set(labels) - set(study.sets))
     if strangers:
         raise UsageError(
-            f"{study.data} does not have the sets of {len(strangers):,} of {len(labels):,} labels, "
-            f"first '{strangers[0]}'; give the labels of this data"
+            f"{study.data} does not have the sets of {len(strangers):,} of "
+            f"{number_of(len(labels), 'label')}, first '{strangers[0]}'; give the labels of "
+            "this data"
         )
 
 

@@ -74,11 +74,11 @@ class ReuseResult:
     """The result for one model from labels that were collected for another.
 
     `study`: of this model, as if planned for it. `interval`, `bound`, `holds`: as in `StudyResult`.
-    `labels`: number of used labels, of `collected` ones. `apart`: number of sets that can count in
-    a separate stratum, `apart_labels` of which have a label. `collected_for`: the model that the
-    labels were collected for. `sampled`: of the sets that can count those of which the labels are a
-    uniform sample; empty with one label per scene. `serving`: the sets whose labels are counted →
-    their classes.
+    `labels`: number of used labels, of `collected` ones. `sets_outside`: number of sets outside
+    that study that can count, `labels_outside` of which have a label. `collected_for`: the model
+    that the labels were collected for. `sampled`: of the sets that can count those of which the
+    labels are a uniform sample; empty with one label per scene. `serving`: the sets whose labels
+    are counted → their classes.
     """
 
     study: LabelStudy
@@ -87,8 +87,8 @@ class ReuseResult:
     holds: bool | None
     labels: int
     collected: int
-    apart: int
-    apart_labels: int
+    sets_outside: int
+    labels_outside: int
     collected_for: str
     sampled: frozenset[str]
     serving: Labels
@@ -116,7 +116,7 @@ def judge_other_model(record: StudyRecord, predictions: Predictions, labels: Lab
     total = len(sets.ids)
     mean = estimate_right(counted.pools)
     value = low / total if low == high else None if mean is None else mean / total
-    number, apart = len(sample.list_labelled(counted.serving)), counted.pools[1].counts
+    number, outside = len(sample.list_labelled(counted.serving)), counted.pools[1].counts
     method = name_method(sample, counted.pools)
     interval = Interval(value, low / total, high / total, number, method)
     return ReuseResult(
@@ -126,8 +126,8 @@ def judge_other_model(record: StudyRecord, predictions: Predictions, labels: Lab
         holds=_find_verdict(study, low, high),
         labels=number,
         collected=len(labels),
-        apart=apart.consistent if sample.sources is None else 0,
-        apart_labels=apart.labelled,
+        sets_outside=outside.consistent if sample.sources is None else 0,
+        labels_outside=outside.labelled,
         collected_for=record.model,
         sampled=sample.candidates & set(names) if sample.sources is None else frozenset(),
         serving={name: sample.labels[name] for name in counted.serving},
@@ -288,10 +288,10 @@ def say_reuse(result: ReuseResult) -> str:
     """The number of labels used, and of sets in a separate stratum, in words."""
     serve = f"{result.labels:,} of {number_of(result.collected, 'label')}"
     text = f"{serve} collected for {result.collected_for} are used"
-    if not result.apart:
+    if not result.sets_outside:
         return text
-    lack = result.apart - result.apart_labels
-    own = f"{result.apart_labels:,} labelled" if result.apart_labels else "none labelled"
+    lack = result.sets_outside - result.labels_outside
+    own = f"{result.labels_outside:,} labelled" if result.labels_outside else "none labelled"
     nouns = "set outside that study is", "sets outside that study are"
-    stratum = f"{number_of(result.apart, *nouns)} a new stratum"
+    stratum = f"{number_of(result.sets_outside, *nouns)} a new stratum"
     return f"{text}; {stratum}, {own}" if lack else f"{text}; {stratum}, all labelled"

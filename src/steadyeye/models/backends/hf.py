@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from steadyeye.core.errors import UsageError, list_texts, one_line
 from steadyeye.core.imports import library
+from steadyeye.core.storage.hub import hub_access
 from steadyeye.core.types import Classes, Detector, Model
 from steadyeye.data.classes.class_lists import from_names, read
 from steadyeye.models.detectors import hf_detector
@@ -46,12 +47,15 @@ def hf(
     """
     execution = Execution(runtime, precision)
     try:
-        size = check_file(name)
-        processor = transformers.AutoImageProcessor.from_pretrained(name, backend="pil", **OWN_CODE)
-        _check_sides(processor, name)
-        if _detects(transformers.AutoConfig.from_pretrained(name, **OWN_CODE)):
-            return _detector((name, size), processor, classes, execution)
-        module = _load((name, size), transformers.AutoModelForImageClassification)
+        with hub_access(name):
+            size = check_file(name)
+            processor = transformers.AutoImageProcessor.from_pretrained(
+                name, backend="pil", **OWN_CODE
+            )
+            _check_sides(processor, name)
+            if _detects(transformers.AutoConfig.from_pretrained(name, **OWN_CODE)):
+                return _detector((name, size), processor, classes, execution)
+            module = _load((name, size), transformers.AutoModelForImageClassification)
         labels = read(classes) if classes else _labels(module.config)
         settings = Recipe(preprocessing(processor))
     except (UsageError, ModuleNotFoundError):

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from steadyeye.core.errors import UsageError, one_line, unknown
 from steadyeye.core.imports import library
+from steadyeye.core.storage.hub import hub_access
 from steadyeye.core.types import Model
 from steadyeye.data.classes.class_lists import read
 from steadyeye.models.preprocessing.recipe import Preprocessing
@@ -49,14 +50,17 @@ def open_clip(
     if pretrained and Path(pretrained).expanduser().is_file():
         weights = str(Path(pretrained).expanduser())
     try:
-        model, _, transform = clip_models.create_model_and_transforms(name, pretrained=weights)
+        with hub_access(_repository(name, pretrained)):
+            model, _, transform = clip_models.create_model_and_transforms(name, pretrained=weights)
+            tokenizer = clip_models.get_tokenizer(name)
+    except UsageError:
+        raise
     except Exception as error:
         raise UsageError(
             f"open_clip cannot load '{pretrained}' of {name}: {one_line(error)}; give a tag of "
             "open_clip.list_pretrained(), or a file"
         ) from error
     model = model.eval()
-    tokenizer = clip_models.get_tokenizer(name)
     texts = embed_classes(lambda t: model.encode_text(tokenizer(t)), names.names, templates)
     bias = dict(model.named_parameters(recurse=False)).get("logit_bias")
     module = ZeroShotHead(_Images(model), texts, model.logit_scale.exp(), bias).eval()
@@ -64,6 +68,13 @@ def open_clip(
     origin = {"prompts": templates, "pretrained": pretrained or "random weights"}
     execution = Execution(runtime, precision)
     return torch_classifier(module, name, names, settings, execution, origin)
+
+
+def _repository(name: str, pretrained: str | None) -> str:
+    """The repository on the hub that holds the weights, or else the tokenizer; "": none."""
+    weights = str(clip_models.get_pretrained_cfg(name, pretrained or "").get("hf_hub", ""))
+    tokenizer = clip_models.get_model_config(name)["text_cfg"].get("hf_tokenizer_name", "")
+    return weights.rpartition("/")[0] or str(tokenizer)
 
 
 class _Images(nn.Module):

@@ -8,7 +8,7 @@ from torch import nn
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.imports import library
-from steadyeye.core.storage.hub import check_download
+from steadyeye.core.storage.hub import hub_access
 from steadyeye.core.types import Classes, Model
 from steadyeye.data.classes.class_lists import from_names, read
 from steadyeye.models.preprocessing.recipe import Preprocessing
@@ -55,11 +55,12 @@ def _module(name: str, pretrained: bool, width: int | None) -> nn.Module:
     options = {} if width is None else {"num_classes": width}
     try:
         config = timm_library.get_pretrained_cfg(name)
-        if pretrained and config and config.hf_hub_id:
-            check_download(config.hf_hub_id)
-        module: nn.Module = timm_library.create_model(name, pretrained=pretrained, **options)
+        with hub_access((pretrained and config and config.hf_hub_id) or ""):
+            module: nn.Module = timm_library.create_model(name, pretrained=pretrained, **options)
     except RuntimeError as error:
-        raise UsageError(f"timm cannot make '{name}': {_line(error)}") from error
+        raise UsageError(
+            f"timm cannot make '{name}': {_line(error)}; timm.list_models() lists the names"
+        ) from error
     except OSError as error:
         # huggingface_hub and urllib both raise OSErrors when there is no network
         raise UsageError(

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from torch import fx
+from torch import fx, nn
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Detector, Model
-from steadyeye.data.classes.class_lists import read
 from steadyeye.models.finetuned import checkpoint_format
-from steadyeye.models.runtimes.classifier import read_recipe
-from steadyeye.models.runtimes.probe_images import with_output
+from steadyeye.models.runtimes.classifier import Recipe, read_recipe
+from steadyeye.models.runtimes.network import note_assumed_classes, read_classes
+from steadyeye.models.runtimes.probe_images import ask_patterns, with_output
 from steadyeye.models.runtimes.torch_classifier import Execution, torch_classifier
 from steadyeye.models.runtimes.torch_module import TorchModule
 from steadyeye.models.runtimes.weights import fill, load_module
@@ -32,7 +32,8 @@ def torch(  # noqa: PLR0913 — the keyword arguments of a spec
 ) -> Model | Detector:
     """A torch module: `py:package.module:factory`, TorchScript, .pt2, or a folder of finetune.
 
-    `path`: one of these. `classes`: `imagenet1k` or a class file. `recipe`: a dict with any of
+    `path`: one of these. `classes`: `imagenet1k` or a class file; by default ImageNet-1k's for a
+    module of 1,000 outputs. `recipe`: a dict with any of
     size, resize, mean, std, interpolation, output, which defaults to the measured one:
     probabilities or logits. `checkpoint`: a state dict for it. `allow_pickle`: also load a pickled
     module or a .pt2 file, which may run code. `runtime`: "onnx", "torch" as it is, or "cuda" on
@@ -49,8 +50,6 @@ def torch(  # noqa: PLR0913 — the keyword arguments of a spec
             if value is not None:
                 raise UsageError(f"the folder '{path}' sets its {key} itself; leave out {key}=…")
         return checkpoint_format.read(Path(path).expanduser(), execution)
-    if classes is None:
-        raise UsageError(f"the classes of '{path}' are not known; give classes='…'")
     network = load_module(path, allow_pickle)
     if runtime == "cuda" and isinstance(network, fx.GraphModule) and not path.startswith("py:"):
         raise UsageError(
@@ -61,4 +60,12 @@ def torch(  # noqa: PLR0913 — the keyword arguments of a spec
         network = fill(network, Path(checkpoint).expanduser())
     name = path.rpartition(":")[2] if path.startswith("py:") else Path(path).stem
     settings = with_output(read_recipe(recipe), recipe, TorchModule(network), path)
-    return torch_classifier(network, name, read(classes), settings, execution)
+    names = read_classes(classes, _count_outputs(network, settings), path)
+    note = note_assumed_classes(classes, names)
+    return torch_classifier(network, name, names, settings, execution, note)
+
+
+def _count_outputs(network: nn.Module, settings: Recipe) -> int | None:
+    """The number of outputs for one image; None of a module that cannot take it."""
+    rows = ask_patterns(settings, TorchModule(network))
+    return len(rows[0]) if rows else None

@@ -47,7 +47,10 @@ def ultralytics(
         model = package.YOLO(str(file))
         task, own = model.task, [str(name) for _, name in sorted(model.names.items())]
     except Exception as error:
-        raise UsageError(f"ultralytics cannot load '{path}': {one_line(error)}") from error
+        raise UsageError(
+            f"ultralytics cannot load '{path}': {one_line(error)}; give weights that the installed "
+            "version reads, or export them to ONNX with the one that wrote them"
+        ) from error
     if task != "detect":
         raise UsageError(f"'{path}' is for the task '{task}'; give a model for the task 'detect'")
     names = read(classes) if classes else from_names(own)

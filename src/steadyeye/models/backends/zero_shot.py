@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from steadyeye.core.errors import UsageError, one_line
 from steadyeye.core.imports import library
-from steadyeye.core.storage.hub import check_download
+from steadyeye.core.storage.hub import hub_access
 from steadyeye.core.types import Model
 from steadyeye.data.classes.class_lists import read
 from steadyeye.models.runtimes.classifier import Recipe
@@ -43,13 +43,15 @@ def zero_shot(
     Example: `zero_shot(name='openai/clip-vit-base-patch32', classes='imagenet1k')`
     """
     names, templates = read(classes), list_templates(prompts)
-    check_download(name)
     try:
-        processor = transformers.AutoImageProcessor.from_pretrained(name, backend="pil", **OWN_CODE)
-        tokenizer = transformers.AutoTokenizer.from_pretrained(name, **OWN_CODE)
-        model = transformers.AutoModelForZeroShotImageClassification.from_pretrained(
-            name, use_safetensors=True, **OWN_CODE
-        ).eval()
+        with hub_access(name):
+            processor = transformers.AutoImageProcessor.from_pretrained(
+                name, backend="pil", **OWN_CODE
+            )
+            tokenizer = transformers.AutoTokenizer.from_pretrained(name, **OWN_CODE)
+            model = transformers.AutoModelForZeroShotImageClassification.from_pretrained(
+                name, use_safetensors=True, **OWN_CODE
+            ).eval()
         settings = Recipe(preprocessing(processor))
     except (UsageError, ModuleNotFoundError):
         raise

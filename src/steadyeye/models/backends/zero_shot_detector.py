@@ -8,7 +8,7 @@ import torch
 from steadyeye.core.errors import UsageError, one_line
 from steadyeye.core.imports import library
 from steadyeye.core.seeds import fingerprint
-from steadyeye.core.storage.hub import check_download
+from steadyeye.core.storage.hub import hub_access
 from steadyeye.core.types import Detector, Image
 from steadyeye.data.classes.class_lists import read
 from steadyeye.models.detectors.function_detector import FunctionDetector
@@ -37,12 +37,14 @@ def zero_shot_detector(*, name: str, classes: str, prompt: str = "{}") -> Detect
     names = read(classes)
     (template,) = list_templates(prompt)
     texts = [template.replace("{}", label).lower() for label in names.names]
-    check_download(name)
     try:
-        processor = transformers.AutoProcessor.from_pretrained(name, **OWN_CODE)
-        model = transformers.AutoModelForZeroShotObjectDetection.from_pretrained(
-            name, use_safetensors=True, **OWN_CODE
-        ).eval()
+        with hub_access(name):
+            processor = transformers.AutoProcessor.from_pretrained(name, **OWN_CODE)
+            model = transformers.AutoModelForZeroShotObjectDetection.from_pretrained(
+                name, use_safetensors=True, **OWN_CODE
+            ).eval()
+    except UsageError:
+        raise
     except Exception as error:
         raise UsageError(
             f"transformers cannot load '{name}': {one_line(error)}; download or save it again"

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.boxes import Detections
 from steadyeye.core.errors import UsageError
+from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.short_repr import model_in_short
 from steadyeye.core.types import Classes, Detector, Image, Model
@@ -60,8 +61,8 @@ class FunctionDetector:
             ) from error
         if len(rows) != len(batch):
             raise UsageError(
-                f"{self.name} returns {len(rows)} rows of boxes for {len(batch)} images; return "
-                "(boxes, scores, labels) for every image"
+                f"{self.name} returns {number_of(len(rows), 'row')} of boxes for "
+                f"{number_of(len(batch), 'image')}; return (boxes, scores, labels) for every image"
             )
         return rows
 

@@ -12,6 +12,7 @@ from torch import nn
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.imports import library
 from steadyeye.core.spec import Spec
+from steadyeye.core.storage.hub import hub_access
 from steadyeye.core.types import Image
 from steadyeye.models.runtimes.network_sizes import check_config, check_file
 from steadyeye.models.runtimes.torch_module import one_thread
@@ -39,20 +40,22 @@ def instances(spec: Spec) -> tuple[Instances, str]:
         segment, module = known[spec.name](**spec.kwargs)
     except (OSError, ValueError, TypeError) as error:
         line = " ".join(str(error).split())[:240]
-        raise UsageError(f"cannot load the instance segmentation {spec}: {line}") from error
+        raise UsageError(
+            f"cannot load the instance segmentation {spec}: {line}; check its name or its file"
+        ) from error
     return segment, f"{spec} {weights_fingerprint(module)}"
 
 
 def _hf(name: str) -> tuple[Instances, nn.Module]:
     transformers = library("transformers")
-    size = check_file(name)
-    processor = transformers.AutoImageProcessor.from_pretrained(
-        name, backend="pil", trust_remote_code=False
-    )
     kind = transformers.AutoModelForUniversalSegmentation
-    config = transformers.AutoConfig.from_pretrained(name, trust_remote_code=False)
-    check_config(config, kind, size, f"config.json of '{name}'")
-    module = kind.from_pretrained(name, use_safetensors=True, trust_remote_code=False).eval()
+    own = {"trust_remote_code": False}
+    with hub_access(name):
+        size = check_file(name)
+        processor = transformers.AutoImageProcessor.from_pretrained(name, backend="pil", **own)
+        config = transformers.AutoConfig.from_pretrained(name, **own)
+        check_config(config, kind, size, f"config.json of '{name}'")
+        module = kind.from_pretrained(name, use_safetensors=True, **own).eval()
 
     def segment(image: Image) -> NDArray[np.bool_]:
         with one_thread(), torch.inference_mode():

@@ -152,7 +152,11 @@ def _width(module: nn.Module, size: Sequence[int]) -> int:
             scores = module(torch.zeros(1, 3, *size))
         except (RuntimeError, TypeError, ValueError, AssertionError) as error:
             line = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
-            raise UsageError(f"{type(module).__name__} cannot be run: {line}") from error
+            sides = " × ".join(map(str, size))
+            raise UsageError(
+                f"{type(module).__name__} cannot be run on an image of {sides} pixels: {line}; "
+                "check the size in its recipe"
+            ) from error
     if not isinstance(scores, Tensor) or scores.numel() != scores.shape[1]:
         raise UsageError(f"{type(module).__name__} gives no (1, classes) scores; wrap it")
     return int(scores.numel())

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from steadyeye.core.abilities import Differentiable
 from steadyeye.core.code_permission import distrust
-from steadyeye.core.errors import UsageError
+from steadyeye.core.errors import UsageError, list_texts
 from steadyeye.models.finetuned import checkpoint_format
 from steadyeye.models.finetuned.heads import heads, with_head
 from steadyeye.models.introspection.multilabel_head import Independent, logits
@@ -76,8 +76,9 @@ def recipe_of(record: Mapping[str, Any]) -> Recipe:
     """The recipe from the plain values of `Recipe.record`. Raises an error for other values."""
     plain = json.loads(json.dumps(record))
     recipe = msgspec.convert(plain, Recipe)
-    if json.loads(json.dumps(recipe.record())) != plain:
-        raise UsageError("its recipe has entries that no recipe has")
+    if (known := json.loads(json.dumps(recipe.record()))) != plain:
+        others = sorted(key for key in {*plain, *known} if plain.get(key) != known.get(key))
+        raise UsageError(f"this version knows no such recipe, by its entries {list_texts(others)}")
     return recipe
 
 
@@ -90,5 +91,8 @@ def _architecture(folder: Path, spec: str, plain: bool) -> nn.Module:
         raise UsageError(f"'{folder}' is built from {spec}: {error}") from error
     gradient = model.gradient if isinstance(model, Differentiable) else None
     if not isinstance(gradient, TorchGradient):
-        raise UsageError(f"'{folder}' is built from {spec}, which is no longer a torch model")
+        raise UsageError(
+            f"'{folder}' is built from {spec}, which is no longer a torch model; "
+            "put back what it was, or train again"
+        )
     return gradient.module

@@ -78,5 +78,8 @@ def _of_transformers(
             module: nn.Module = kind.from_config(config, trust_remote_code=False)
         except (OSError, ValueError) as error:
             line = " ".join(str(error).split())[:240]
-            raise UsageError(f"transformers cannot build the trained detector: {line}") from error
+            raise UsageError(
+                f"transformers cannot build {title}: {line}; install the version that it was "
+                "trained with, or train again"
+            ) from error
     return module.float(), processor

@@ -20,7 +20,6 @@ from torch.nn.modules import module as torch_modules
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.imports import library
-from steadyeye.core.storage.hub import check_download
 from steadyeye.core.storage.text_files import read_json
 
 COUNTS = re.compile("(layer|depth|block|stage|level|repeat)s?$", re.IGNORECASE)
@@ -89,7 +88,6 @@ def check_file(name: str) -> WeightsSize | None:
     file outside.
     """
     _check_shards(Path(name))
-    check_download(name)
     size = read_size(name)
     settings, _ = library("transformers").PretrainedConfig.get_config_dict(name)
     check_settings(settings, size, f"config.json of '{name}'")

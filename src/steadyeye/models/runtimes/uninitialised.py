@@ -11,6 +11,7 @@ from torch import nn
 
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
+from steadyeye.core.format import number_of
 from steadyeye.core.spec import Spec, parse
 
 WITHOUT: Mapping[str, Any] = {"pretrained": False, "weights": None}
@@ -67,9 +68,9 @@ def reset(module: nn.Module, seed: int = 0) -> nn.Module:
                 without_reset.append(f"{name}.{own[0]}".removeprefix("."))
     if without_reset:
         raise UsageError(
-            f"{len(without_reset)} weights of {type(module).__name__} cannot be reset, first "
-            f"'{without_reset[0]}'; give their layers a reset_parameters(), or start from "
-            "random weights"
+            f"{number_of(len(without_reset), 'weight')} of {type(module).__name__} cannot be "
+            f"reset, first '{without_reset[0]}'; give their layers a reset_parameters(), or start "
+            "from random weights"
         )
     return module
 

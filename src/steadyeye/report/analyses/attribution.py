@@ -152,14 +152,14 @@ def _caveat(shares: InsideShares) -> str:
     if far.any():
         steps = max(attribution_map.steps for attribution_map in shares.attributions)
         parts.append(
-            f"For {int(far.sum()):,} of {len(far):,} maps the sum differs from the score "
-            f"difference by more than 1 % after {steps:,.0f} steps (largest error "
+            f"For {int(far.sum()):,} of {number_of(len(far), 'map')} the sum differs from the "
+            f"score difference by more than 1 % after {steps:,.0f} steps (largest error "
             f"{percent(float(residual.max()))}). They are included; use more steps."
         )
     elif np.isfinite(residual).any():
         parts.append(
-            f"All {len(far):,} maps sum to the score difference within 1 % (largest error "
-            f"{percent(float(residual.max()), 2)})."
+            f"The sum of each of {number_of(len(far), 'map')} is the score difference within 1 % "
+            f"(largest error {percent(float(residual.max()), 2)})."
         )
     agreement = np.array([attribution_map.agreement for attribution_map in shares.attributions])
     if np.isfinite(agreement).any():

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from steadyeye.core.format import number_of
 from steadyeye.core.report_types import Section, Table
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.explain.effects import mean
@@ -48,7 +49,7 @@ def _origins(model: ProbedModel) -> str:
     masks = np.asarray(model.predictions.tags["mask"])[model.effects.plain]
     sources = {"truth": "the data's own", "grabcut": GUESSED}
     counted = [
-        f"{int((masks == name).sum()):,} masks: {sources.get(name, f'by {name}')}"
+        f"{number_of(int((masks == name).sum()), 'mask')}: {sources.get(name, f'by {name}')}"
         for name in sorted(set(masks.tolist()), reverse=True)
     ]
     left = [note for note in model.predictions.notes if "no mask" in note]

@@ -76,7 +76,7 @@ def _describe(predictions: Predictions, recall: Result, losses: Outcomes, fit: E
             f"({best.measure.format_value(best.deviation)})."
         )
     if any(effect.alone for effect in fit.measures):
-        return f"{text} None of {len(fit.measures)} measures is clearly related to it."
+        return f"{text} None of {number_of(len(fit.measures), 'measure')} is clearly related to it."
     return (
         f"{text} Odds ratios need at least {EVENTS} frames in which an object is lost, from at "
         f"least {CLUSTERS} videos or objects."

@@ -110,8 +110,9 @@ def _sentence(predictions: Predictions, outcome: Outcomes, fit: Effects) -> str:
         )
     if _is_fitted(fit):
         return (
-            f"{predictions.model}: none of {len(fit.measures)} measures differs clearly between "
-            f"neighbours that break and neighbours that do not; {outcome.breakage_text}."
+            f"{predictions.model}: none of {number_of(len(fit.measures), 'measure')} differs "
+            "clearly between neighbours that break and neighbours that do not; "
+            f"{outcome.breakage_text}."
         )
     return f"{predictions.model}: {outcome.breakage_text}."
 

@@ -1,9 +1,10 @@
 """The words for metrics and their differences, and the order of metrics."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from steadyeye.core.errors import list_texts
+from steadyeye.core.types import Evaluated
 
 CALLED = {
     **{"mce": "mCE", "relative_mce": "relative mCE", "map": "mAP", "mar": "mAR"},
@@ -17,10 +18,6 @@ CALLED = {
 
 FIRST = ("pm_k_map", "pm_k", "degraded_accuracy", "map", "accuracy", "blink_rate")
 """The metrics of a comparison by importance; the first present one is the main metric."""
-OF_OBJECTS = frozenset(
-    {"blink_rate", "flicker_rate", "class_change_rate", "confidence_swing", "box_jitter"}
-)
-"""The metrics measured on the objects that each detector itself finds."""
 
 COCO = "IoU 0.50:0.95"
 OF_SWEEPS = frozenset({"mpc", "rpc", "map_failure_points"})
@@ -50,12 +47,12 @@ def place_metric(metric: str) -> int:
     return FIRST.index(name) if name in FIRST else len(FIRST)
 
 
-def say_own_objects(metrics: Iterable[str]) -> list[str]:
-    """A caveat on metrics of each detector's own objects, if there are any."""
-    names = sorted({name_metric(name) for name in metrics if name.partition("(")[0] in OF_OBJECTS})
-    if not names:
+def say_own_objects(metrics: Iterable[str], evaluated: Sequence[Evaluated]) -> list[str]:
+    """A caveat on metrics of the objects that each detector itself finds, if there are any."""
+    bound = {name: metric for model in evaluated for name, metric in model.bound_metrics.items()}
+    text = list_texts(sorted({name_metric(n) for n in metrics if bound[n].of_own_objects}))
+    if not text:
         return []
-    text = list_texts(names)
     return [
         f"{text[:1].upper()}{text[1:]}: each detector is measured on the objects that it finds "
         "itself, so one that misses the difficult objects altogether may look better."

@@ -19,6 +19,7 @@ from xml.sax.saxutils import quoteattr
 from sqlalchemy import Connection
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.format import number_of
 from steadyeye.core.storage.files import encode, make_folder, write_file
 from steadyeye.core.storage.text_files import read_json
 from steadyeye.data.annotations.coco_geometry import inside
@@ -250,7 +251,8 @@ def read_annotations(folder: SetFolder, path: Path, annotator: str = "") -> Anno
                 )
                 faults.append(f"{where}: {fault}")
     if faults:
-        raise UsageError(f"'{path}': {len(faults):,} annotations cannot be read, first {faults[0]}")
+        count = number_of(len(faults), "annotation")
+        raise UsageError(f"'{path}': {count} cannot be read, first {faults[0]}")
     return Annotations(path, annotations, {"skipped_by_their_annotator": skipped})
 
 

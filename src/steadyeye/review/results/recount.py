@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, func, select
 
+from steadyeye.core.errors import UsageError
 from steadyeye.data.annotations.review_set import UNDECIDED
 from steadyeye.review.database import assignments, decisions, items
 from steadyeye.review.protocol.counts import (
@@ -52,6 +53,16 @@ def check_counts(connection: Connection, plan: ReviewPlan) -> Sequence[str]:
         for name, stored, right in pairs
         if stored != right
     ]
+
+
+def require_equal_counts(connection: Connection, plan: ReviewPlan) -> None:
+    """Raises `UsageError` where the stored counts differ from a recount."""
+    if faults := check_counts(connection, plan):
+        raise UsageError(
+            f"the stored counts differ from a recount: {'; '.join(faults)}; review-export reads "
+            "the votes and is right, but the pages are not: something else has changed the "
+            "database, so restore a backup of it"
+        )
 
 
 def _read_places(connection: Connection) -> Counter[tuple[str, str, str, bool]]:

@@ -100,7 +100,7 @@ def count_undecided(
     left = [key for key, verdict in verdicts.items() if verdict.reason == UNDECIDED]
     if left and not partial:
         raise UsageError(
-            f"{len(left):,} of {len(verdicts):,} {kind} are not decided, first '{left[0]}'; "
+            f"{len(left):,} of {len(verdicts):,} {kind} not decided, first '{left[0]}'; "
             "review them, or leave them out with --partial"
         )
     return len(left)

@@ -42,7 +42,7 @@ def sample_boxes(
     if absent:
         raise UsageError(
             f"{number_of(len(absent), 'image is', 'images are')} not in '{images}', first "
-            f"'{absent[0]}'"
+            f"'{absent[0]}'; copy them there, or give the folder that has them"
         )
     digest = hashlib.sha256(boxes.read_bytes()).hexdigest()[:16]
     origin = {"name": boxes.name, "fingerprint": digest}

@@ -21,7 +21,6 @@ from steadyeye.core.stop_signals import STOPS
 from steadyeye.core.storage.files import clear_folder, remove_temporaries
 from steadyeye.core.types import Source
 from steadyeye.data.video.pm_set_source import FrameSets, set_notes
-from steadyeye.data.video.shot_detection import NO_CUTS
 from steadyeye.review.sampling.sampling import StoredFrame, store_frames
 
 Begin: TypeAlias = Callable[[str, int], Callable[[int], None]]
@@ -167,8 +166,10 @@ def _list_notes(source: Source) -> Sequence[str]:
 
     Where a scene cut lies is seen in the frames.
     """
-    sets = set_notes(source.members) if isinstance(source, FrameSets) else ()
-    return [note for note in source.notes if note not in sets and not note.startswith(NO_CUTS)]
+    if not isinstance(source, FrameSets):
+        return source.notes
+    left_out = {*set_notes(source.members), *source.cut_notes}
+    return [note for note in source.notes if note not in left_out]
 
 
 def _send_all(spec: Spec, out: Path, sender: Connection) -> None:

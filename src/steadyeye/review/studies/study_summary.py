@@ -192,8 +192,8 @@ def _word_gold(people: LabelCounts) -> str:
     wrong, answered = people.gold_wrong, people.gold_asked
     ends = interval(*clopper_pearson(wrong, answered))
     return (
-        f"The interval assumes that every label is right; {wrong:,} of {answered:,} labels of "
-        f"gold questions were wrong (95 % interval {ends})."
+        f"The interval assumes that every label is right; {wrong:,} of "
+        f"{number_of(answered, 'label')} of gold questions were wrong (95 % interval {ends})."
     )
 
 
