@@ -23,13 +23,13 @@ FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    # what Playwright turns off, whose list this replaces, and the last two: a window that nobody
+    # what Playwright turns off, whose list this replaces, and the last three: a window that nobody
     # sees would load 400 files for what its address bar unfolds
     "--disable-features=AvoidUnnecessaryBeforeUnloadCheckSync,DestroyProfileOnBrowserClose,"
     "HttpsUpgrades,HttpsFirstBalancedModeAutoEnable,LensOverlay,MediaRouter,PaintHolding,"
     "ThirdPartyStoragePartitioning,AvoidCorsURLLoaderRestartOnRedirect,OptimizationHints,"
     "NetworkTimeServiceQuerying,AimEnabled,PreconnectToSearch,"
-    "WebUIOmniboxAimPopup,WebUIOmniboxFullPopup",
+    "WebUIOmniboxPopup,WebUIOmniboxAimPopup,WebUIOmniboxFullPopup",
 ]
 PATIENCE = 120_000
 """Milliseconds that a test waits for a page: only a page that never comes takes as long."""
