@@ -23,6 +23,13 @@ FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    # what Playwright turns off, whose list this replaces, and the last three: a window that nobody
+    # sees would load 400 files for what its address bar unfolds
+    "--disable-features=AvoidUnnecessaryBeforeUnloadCheckSync,DestroyProfileOnBrowserClose,"
+    "HttpsUpgrades,HttpsFirstBalancedModeAutoEnable,LensOverlay,MediaRouter,PaintHolding,"
+    "ThirdPartyStoragePartitioning,AvoidCorsURLLoaderRestartOnRedirect,OptimizationHints,"
+    "NetworkTimeServiceQuerying,AimEnabled,PreconnectToSearch,"
+    "WebUIOmniboxPopup,WebUIOmniboxAimPopup,WebUIOmniboxFullPopup",
 ]
 PATIENCE = 120_000
 """The longest wait for a page, in milliseconds."""
@@ -132,10 +139,9 @@ def pytest_xdist_setupnodes(specs):
     """Workers are forks of one server, which imports the modules of tests and commands once."""
     import forked
 
-    stub = [sys.executable, "-I", "-S", forked.__file__.replace("forked.py", "forked_worker.py")]
     for spec in specs:
         if spec.popen and not spec.python:
-            spec.python = shlex.join([*stub, forked.share_server()])
+            spec.python = shlex.join(forked.list_stub_words())
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -143,7 +149,7 @@ def pytest_configure_node(node):
     """A worker's commands are forked from the same server."""
     import forked
 
-    node.workerinput["commands"] = forked.share_server()
+    node.workerinput["commands"] = forked.find_server()
 
 
 def pytest_configure(config):

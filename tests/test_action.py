@@ -10,13 +10,17 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 from conftest import ROOT
+from forked import write_command
 from two_class_pictures import DATA, name_model, write_pictures
 
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 
 
-def run_action(folder, **inputs):
-    """The exit code and output of the steps, up to the first that fails."""
+def run_action(folder, commands=Path(sys.executable).parent, **inputs):
+    """The exit code and output of the steps, up to the first that fails.
+
+    `commands`: the folder of the `steadyeye` that they call.
+    """
     assert set(inputs) <= {name.replace("-", "_") for name in ACTION["inputs"]}
     values = {name: entry.get("default", "") for name, entry in ACTION["inputs"].items()}
     values |= {name.replace("_", "-"): text for name, text in inputs.items()}
@@ -24,7 +28,7 @@ def run_action(folder, **inputs):
     for step in ACTION["runs"]["steps"]:
         variables = {key: fill(text, values) for key, text in step.get("env", {}).items()}
         environment = {**os.environ, **variables}
-        environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+        environment["PATH"] = f"{commands}{os.pathsep}{environment['PATH']}"
         # as a runner calls bash for `shell: bash`
         words = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
         done = subprocess.run(
@@ -63,18 +67,26 @@ def test_the_action_computes_a_run_and_judges_it(folder):
     assert "::error title=accuracy >= 0.99 does not hold" in output
 
 
-@pytest.mark.slow
-def test_a_base_is_compared_with(folder):
-    again = {"require": "accuracy >= 50%", "install": "", "max_drop": "90%"}
+@pytest.fixture
+def forks(tmp_path_factory):
+    """A folder with a `steadyeye` whose start takes no imports."""
+    folder = tmp_path_factory.mktemp("commands")
+    write_command(folder)
+    return folder
+
+
+def test_a_base_is_compared_with(folder, forks):
+    again = {"commands": forks, "require": "accuracy >= 50%", "install": "", "max_drop": "90%"}
     assert run_action(folder, job="job.toml", run="runs/base", **again)[0] == 0
     code, output = run_action(folder, job="job.toml", against="runs/base", **again)
     assert code == 0, output
     assert "2 of 2 hold" in output
 
 
-def test_inputs_are_never_read_as_code(folder):
+def test_inputs_are_never_read_as_code(folder, forks):
     """What somebody writes into a requirement is text of that requirement."""
-    code, output = run_action(folder, require="$(touch harm) `touch harm`; touch harm", install="")
+    harm = "$(touch harm) `touch harm`; touch harm"
+    code, output = run_action(folder, forks, require=harm, install="")
     assert code == 2, output
     assert not (folder / "harm").exists()
     for step in ACTION["runs"]["steps"]:

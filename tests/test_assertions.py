@@ -1,11 +1,8 @@
 """Assertions on a model in a test: the same verdict as the gate on the same run."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
-from forked import steadyeye
+from forked import run_pytest, steadyeye
 from two_class_pictures import DATA, name_model, write_pictures
 
 from steadyeye.api import evaluate, open_run
@@ -100,8 +97,7 @@ def test_the_fixture_is_there_in_a_session_of_its_own(tmp_path):
         "def test_it_does_not(assert_steady):\n"
         "    assert_steady(MODEL, DATA, 'accuracy <= 50%')\n"
     )
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--color=no", "."]
-    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    ended = run_pytest("-p", "no:cacheprovider", "--color=no", ".", cwd=tmp_path)
     assert ended.returncode == 1, ended.stdout + ended.stderr
     assert "1 failed, 1 passed" in ended.stdout
     assert "accuracy <= 0.5 does not hold for" in ended.stdout

@@ -79,10 +79,10 @@ def mixed(header, rows):
 
 def strings(path):
     """(line, text) of the strings of a module that are no docstrings, {} where values go."""
-    tree = measure_house.parse(path)
-    bare = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    nodes = measure_house.list_nodes(path)
+    bare = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
     parts = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.JoinedStr):
             parts |= {id(value) for value in node.values}
             text = "".join(

@@ -56,16 +56,16 @@ PACKAGES = sorted(file.stem for file in SOURCE.iterdir() if file.suffix == ".py"
 PACKAGES = [name for name in PACKAGES if not name.startswith("__")]
 
 
-def trees(package):
-    """The parsed files of a package, or of a module at the root."""
+def nodes_of(package):
+    """The nodes of the files of a package, or of a module at the root."""
     path = SOURCE / package
     files = sorted(path.rglob("*.py")) if path.is_dir() else [path.with_suffix(".py")]
-    return {str(file.relative_to(SOURCE)): measure_house.parse(file) for file in files}
+    return {str(file.relative_to(SOURCE)): measure_house.list_nodes(file) for file in files}
 
 
-def read_names(tree):
+def read_names(nodes):
     """Every name that functions, classes, parameters and assignments bind, with its line."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name, node.lineno
         elif isinstance(node, ast.arg):
@@ -83,13 +83,13 @@ def is_banned(name):
     return name.strip("_").lower() in BANNED and not name.isupper()
 
 
-def find_banned(file, tree):
+def find_banned(file, nodes):
     """`file:line name` of every name in a file that is one of the words."""
-    return [f"{file}:{line} {name}" for name, line in read_names(tree) if is_banned(name)]
+    return [f"{file}:{line} {name}" for name, line in read_names(nodes) if is_banned(name)]
 
 
-def read_functions(tree):
-    for node in ast.walk(tree):
+def read_functions(nodes):
+    for node in nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.name, node.lineno
 
@@ -99,8 +99,8 @@ def read_functions(tree):
 def test_no_function_is_named_by_a_participle(package):
     places = [
         f"{file}:{line} {name}"
-        for file, tree in trees(package).items()
-        for name, line in read_functions(tree)
+        for file, nodes in nodes_of(package).items()
+        for name, line in read_functions(nodes)
         if measure_house.is_participle(name) and name not in PARTICIPLES
     ]
     assert not places, "\n".join(places)
@@ -108,7 +108,9 @@ def test_no_function_is_named_by_a_participle(package):
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_name_is_a_word_that_says_nothing(package):
-    places = [place for file, tree in trees(package).items() for place in find_banned(file, tree)]
+    places = [
+        place for file, nodes in nodes_of(package).items() for place in find_banned(file, nodes)
+    ]
     assert not places, "\n".join(places)
 
 
@@ -119,7 +121,7 @@ def test_no_name_outside_the_package_is_a_word_that_says_nothing(folder):
     places = [
         place
         for file, path in paths.items()
-        for place in find_banned(file, measure_house.parse(path))
+        for place in find_banned(file, measure_house.list_nodes(path))
     ]
     assert not places, "\n".join(places)
 
@@ -127,8 +129,8 @@ def test_no_name_outside_the_package_is_a_word_that_says_nothing(folder):
 def test_no_public_class_name_stands_in_two_files():
     files = defaultdict(set)
     for package in PACKAGES:
-        for file, tree in trees(package).items():
-            for node in ast.walk(tree):
+        for file, nodes in nodes_of(package).items():
+            for node in nodes:
                 if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                     files[node.name].add(file)
     assert not {name: sorted(places) for name, places in files.items() if len(places) > 1}
@@ -138,8 +140,8 @@ def test_exceptions_are_still_there():
     functions = {
         name
         for package in PACKAGES
-        for tree in trees(package).values()
-        for name, _ in read_functions(tree)
+        for nodes in nodes_of(package).values()
+        for name, _ in read_functions(nodes)
     }
     assert functions >= PARTICIPLES.keys()
 
@@ -154,6 +156,6 @@ def test_names_of_all_kinds_are_read():
         "class Asked:\n"
         "    held: int\n"
     )
-    names = {name.lower() for name, _ in read_names(ast.parse(text))}
+    names = {name.lower() for name, _ in read_names(ast.walk(ast.parse(text)))}
     assert names - BANNED == {"_"}
     assert len(names) == 12

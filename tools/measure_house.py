@@ -105,7 +105,7 @@ def describe_names(source: Path, files: Sequence[Path]) -> Iterator[str]:
     classes: dict[str, set[str]] = defaultdict(set)
     found_bindings = 0
     for file in files:
-        for node in ast.walk(parse(file)):
+        for node in list_nodes(file):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and is_participle(
                 node.name
             ):
@@ -240,6 +240,12 @@ def parse(file: Path) -> ast.Module:
     if is_on:
         gc.enable()
     return tree
+
+
+@cache
+def list_nodes(file: Path) -> Sequence[ast.AST]:
+    """The nodes of the syntax tree of a file."""
+    return list(ast.walk(parse(file)))
 
 
 if __name__ == "__main__":

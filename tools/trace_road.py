@@ -60,34 +60,43 @@ class Tracer:
 
     def install(self) -> None:
         """Traces this thread and those that start later."""
-        threading.setprofile(self.follow)
-        sys.setprofile(self.follow)
+        threading.settrace(self.follow)
+        sys.settrace(self.follow)
 
-    def follow(self, frame: FrameType, event: str, _: Any) -> None:
-        """Handles a call or a return, as given by `sys.setprofile`."""
-        if event not in ("call", "return"):
-            return
+    def follow(self, frame: FrameType, event: str, _: Any) -> Callable[..., Any] | None:
+        """Handles a call, as given by `sys.settrace`; returns whether its return is traced too."""
         code = frame.f_code
         kind = self.kinds.get(code)
         if kind is None:
             kind = self.kinds.setdefault(code, self.find_kind(code))
         if not kind:
-            return
+            return None
         local = self.threads
         if not hasattr(local, "stack"):
             local.stack, local.imports, local.last = [], 0, ""
-        step = 1 if event == "call" else -1
+        frame.f_trace_lines = False
         if kind == "import":
-            local.imports = max(local.imports + step, 0)
-            return
+            local.imports += 1
+            return self.leave_import
         if local.imports:
-            return
-        if event == "call":
-            local.stack.append(code.co_filename)
-            self.record_call(code)
-        elif local.stack:
-            local.stack.pop()
+            return None
+        local.stack.append(code.co_filename)
+        self.record_call(code)
         self.record_turn(local)
+        return self.leave_function
+
+    def leave_import(self, _: FrameType, event: str, __: Any) -> Callable[..., Any]:
+        """Takes the end of the body of a module or class."""
+        if event == "return":
+            self.threads.imports -= 1
+        return self.leave_import
+
+    def leave_function(self, _: FrameType, event: str, __: Any) -> Callable[..., Any]:
+        """Takes the return of a function."""
+        if event == "return":
+            self.threads.stack.pop()
+            self.record_turn(self.threads)
+        return self.leave_function
 
     def find_kind(self, code: CodeType) -> str:
         """`function` of ours, `import` for the body of a module or class of ours, else empty."""
@@ -307,8 +316,8 @@ def trace_here(road: str, source: Path, file: Path) -> None:
             raise RuntimeError(f"nothing was traced on the road '{road}'")
     finally:
         tracer.on = False
-        sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type]
+        sys.settrace(None)
+        threading.settrace(None)  # type: ignore[arg-type]
     file.write_text(json.dumps(tracer.summarize(), indent=1))
 
 

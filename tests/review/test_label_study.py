@@ -112,7 +112,8 @@ class Study:
         with self.db.writing() as c:
             if self.live.explain_rest(c):
                 return []
-            return queue.serve_items(c, self.plan, self.who(number), "labels", most)
+            reviewer = people.list_reviewers(c)[number]
+            return queue.serve_items(c, self.plan, reviewer, "labels", most)
 
     def key(self, served):
         """The set that is shown, by its picture."""
@@ -121,10 +122,11 @@ class Study:
 
     def say(self, served, answer, number=0):
         with self.db.writing() as c:
+            reviewer = people.list_reviewers(c)[number]
             submission = Submission(
                 served.assignment, served.nonce, answer=answer, key=next(keys), seconds=1.0
             )
-            return decisions.decide(c, self.rules, self.who(number), submission).id
+            return decisions.decide(c, self.rules, reviewer, submission).id
 
     def label(self, number=0, whole="yes"):
         """Labels the next set rightly; returns it, or None where nothing is asked any more."""

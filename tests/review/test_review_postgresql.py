@@ -1,13 +1,10 @@
 """The tests of a review again, on PostgreSQL: queue, quiz, counts, history, boxes, exports."""
 
-import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import pytest
-from forked import SHARED, preload_faults, share_server
+from forked import SHARED, find_server, run_pytest
 from review_toys import SERVER
 
 HERE = Path(__file__).parent
@@ -30,11 +27,8 @@ def test_a_review_is_the_same_on_postgresql():
         try:
             # nothing here survives a power cut, and a database a test is many writes
             server.psql("ALTER SYSTEM SET fsync = off; SELECT pg_reload_conf();")
-            words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *AGAIN]
-            commands = os.environ.get(SHARED) or share_server()
-            where = {SERVER: server.get_uri(), SHARED: commands, **preload_faults(folder)}
-            where = {**os.environ, **where}
-            done = subprocess.run(words, cwd=HERE, env=where, capture_output=True, text=True)
+            where = {SERVER: server.get_uri(), SHARED: find_server()}
+            done = run_pytest("-q", "-p", "no:cacheprovider", *AGAIN, cwd=HERE, env=where)
         finally:
             server.cleanup()
     assert done.returncode == 0, done.stdout[-5000:]

@@ -263,7 +263,7 @@ def mistakes(run, annotations, most=30):
     content = json.loads(annotations.read_text())
     ids = [category["id"] for category in content["categories"]]
     detections, truth = predictions.detections, in_classes(predictions.boxes)
-    order = np.argsort(-detections.score)[:200]
+    order = np.argsort(-detections.score)[:60]
     results, wrong = [], set()
     for row in order:
         own = np.flatnonzero(truth.image == detections.image[row])

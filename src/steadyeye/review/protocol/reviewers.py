@@ -37,6 +37,7 @@ class Reviewer:
 REVIEWER_COLUMNS = (reviewers.c.id, reviewers.c.name, reviewers.c.admin, reviewers.c.paused)
 """The columns of a `Reviewer`."""
 
+_EVERY_REVIEWER = select(*REVIEWER_COLUMNS).where(reviewers.c.name != BULK).order_by(reviewers.c.id)
 # not for their row's key, which every item that they must not answer refers to
 _LOCK_REVIEWER = (
     select(reviewers.c.id)
@@ -160,8 +161,7 @@ def find_by_token(connection: Connection, token: str) -> Reviewer | None:
 
 def list_reviewers(connection: Connection) -> Sequence[Reviewer]:
     """All reviewers, in the order in which they came."""
-    query = select(*REVIEWER_COLUMNS).where(reviewers.c.name != BULK).order_by(reviewers.c.id)
-    return [Reviewer(*row) for row in connection.execute(query)]
+    return [Reviewer(*row) for row in connection.execute(_EVERY_REVIEWER)]
 
 
 def find_bulk_reviewer(connection: Connection) -> int:
