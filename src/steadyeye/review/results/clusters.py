@@ -1,8 +1,8 @@
 """The videos of reviewed items, and accepted shares with intervals over these videos.
 
 Pairs of one pm-set are alike, and so are sets of one video: a blurred anchor spoils all its pairs.
-Clopper and Pearson's interval of single pairs covered as little as 53 % of simulated reviews
-(`docs/explanation/coverage.md`).
+Clopper and Pearson's interval of single pairs holds the truth in as little as 47 % of simulated
+reviews (`docs/explanation/coverage.md`).
 """
 
 from collections import defaultdict
