@@ -552,7 +552,7 @@ class MetricMethods:
         Example:
             >>> from steadyeye.testing import example_detector_sweep
             >>> print(rpc(example_detector_sweep(), iou=0.5))
-            rpc(iou=0.5) 63.1 % (95 % interval 35.4–88.1 %, n = 12)
+            rpc(iou=0.5) 63.1 % (95 % interval 41.9–81.7 %, n = 12)
         """
     def scale_and_ratio_error(self, score: float = 0.5) -> Result:
         """σ of √area plus that of width ÷ height, each relative to the true box; 0…1.26.

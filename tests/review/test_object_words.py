@@ -101,8 +101,8 @@ def test_reviewers_agree_who_use_other_words(detected):
     review = Boxes(detected, 2, stages={"classification": 2})
     answer(review, ("lorry", "Trucks"))
     with review.db.reading() as c:
-        measured = agreement.measure_agreement(c, ["classification"])[0]
-    assert (measured.alpha, measured.n) == (1.0, 2)
+        measured = agreement.measure_agreement(c, ["classification"], {})[0]
+    assert (measured.alpha.value, measured.alpha.n) == (1.0, 2)
     other = [check_object({**FINE, "object": name}, ()) for name in ("lorry", "bus")]
     assert quality.fold_answer("classification", other[0]) != quality.fold_answer(
         "classification", other[1]
@@ -154,5 +154,5 @@ def test_reviewers_who_differ_on_one_criterion_disagree(detected):
 
         review.everything("classification", judge, number)
     with review.db.reading() as c:
-        measured = agreement.measure_agreement(c, ["classification"])[0]
-    assert (measured.alpha, measured.n) == (pytest.approx(0.4), 2)
+        measured = agreement.measure_agreement(c, ["classification"], {})[0]
+    assert (measured.alpha.value, measured.alpha.n) == (pytest.approx(0.4), 2)

@@ -31,6 +31,7 @@ from steadyeye.review.protocol.counts import read_item_counts
 from steadyeye.review.protocol.objects import check_object
 from steadyeye.review.protocol.reviewers import lock_reviewer
 from steadyeye.review.results import status
+from steadyeye.review.results.clusters import list_videos, measure_shares
 from steadyeye.review.results.impact import measure_impact
 from steadyeye.review.results.recount import check_counts
 from steadyeye.review.results.verdicts import judge_frames
@@ -83,7 +84,9 @@ def test_a_damaged_origin_is_reported_in_one_line(boxes, sources):
 
 def table_one(connection, folder, plan):
     assert check_counts(connection, plan) == []
-    return status.build_table_one(connection, folder, plan, read_item_counts(connection))
+    shares = measure_shares(connection, list_videos(folder, plan))
+    counts = read_item_counts(connection)
+    return status.build_table_one(connection, folder, plan, counts, shares)
 
 
 def make_box(**more):
@@ -272,7 +275,10 @@ def test_objects_confirmed_then_boxes_drawn_and_decided(boxes, tmp_path):
         ("boxes", None, 4),
         ("mistakes of the annotation", None, 0),
     ]
-    assert lines[0].low == pytest.approx(0.0676, abs=1e-4)
+    methods = "Gaffke's bounds over 3 images", "Clopper–Pearson over 3 images"
+    assert tuple(line.method for line in lines[:2]) == methods
+    # Clopper and Pearson's of 2 of 3
+    assert (lines[1].low, lines[1].high) == pytest.approx((0.0943, 0.9916), abs=1e-4)
     back = coco(str(tmp_path / "out/annotations.json"), str(tmp_path / "out/images"))
     assert back.classes.names == ("cat", "dog")
     assert back.category_ids == (3, 7)

@@ -341,7 +341,6 @@ def check_installed() -> None:
     """Raises `UsageError` if a package that the review needs is not installed."""
     try:
         import fastapi  # noqa: F401
-        import krippendorff  # noqa: F401
         import sqlalchemy  # noqa: F401
     except ModuleNotFoundError as error:
         from steadyeye.core import plugins

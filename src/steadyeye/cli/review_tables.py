@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from steadyeye.core.format import interval, percent
+from steadyeye.core.format import format_agreement_ends, interval, percent
 
 LOWEST = 10  # pairs of reviewers that are shown, those who agree least
 
@@ -50,10 +50,12 @@ def _table_one(items: Sequence[Mapping[str, Any]]) -> StatusTable:
     for row in items:
         reviewed, accepted = row["reviewed"], row["accepted"]
         share = percent(accepted / reviewed) if reviewed else "—"
-        ends = interval(row["low"], row["high"]) if reviewed else "—"
+        ends = interval(row["low"], row["high"])
         count = "—" if reviewed is None else f"{reviewed:,}"
-        rows.append((share, ends, f"{accepted:,}", count, row["item"]))
-    return StatusTable(("share", "95 % interval", "accepted", "reviewed", "item"), 4, rows)
+        rows.append((share, ends, f"{accepted:,}", count, row["item"], row["method"]))
+    return StatusTable(
+        ("share", "95 % interval", "accepted", "reviewed", "item", "method"), 4, rows
+    )
 
 
 def _reasons(stages: Sequence[Mapping[str, Any]]) -> StatusTable:
@@ -115,13 +117,18 @@ def _agreement(stages: Sequence[Mapping[str, Any]]) -> StatusTable:
     rows = []
     for row in stages:
         if row["n"]:
-            alpha = "undefined" if row["alpha"] is None else f"{row['alpha']:.2f}"
-            rows.append((alpha, f"{row['n']:,}", row["stage"], "all, Krippendorff's alpha"))
+            rows.append(_agree(row, row["alpha"], row["stage"], "all, Krippendorff's alpha"))
         # of fifty reviewers there are 1,225 pairs; JSON has them all
         for pair in sorted(row["kappa"], key=lambda pair: float(pair["kappa"]))[:LOWEST]:
             who = f"{' and '.join(pair['reviewers'])}, Cohen's kappa"
-            rows.append((f"{pair['kappa']:.2f}", f"{pair['n']:,}", row["stage"], who))
-    return StatusTable(("agreement", "items", "stage", "of"), 2, rows)
+            rows.append(_agree(pair, pair["kappa"], row["stage"], who))
+    return StatusTable(("agreement", "95 % interval", "items", "stage", "of", "method"), 3, rows)
+
+
+def _agree(row: Mapping[str, Any], value: float | None, stage: str, who: str) -> tuple[str, ...]:
+    agreement = "undefined" if value is None else f"{value:.2f}"
+    ends = format_agreement_ends(row["low"], row["high"])
+    return agreement, ends, f"{row['n']:,}", stage, who, row["method"]
 
 
 def _comments(comments: Sequence[Mapping[str, Any]]) -> StatusTable:

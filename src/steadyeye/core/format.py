@@ -76,6 +76,11 @@ def interval(low: float | None, high: float | None) -> str:
     return "—" if low is None or high is None else f"{low * 100:.1f}–{percent(high)}"
 
 
+def format_agreement_ends(low: float | None, high: float | None) -> str:
+    """An interval of alpha or kappa, `0.55 to 0.90`; `—` if it is open."""
+    return "—" if low is None or high is None else f"{low:.2f} to {high:.2f}".replace("-", "−")
+
+
 def format_share(share: Share) -> str:
     """A share with its interval, `84.8 % (82.5–86.8 %)`."""
     return f"{percent(share.value)} ({interval(share.low, share.high)})"

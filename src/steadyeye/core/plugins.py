@@ -50,7 +50,6 @@ EXTRAS = {
     "gcsfs": "gcs",
     "huggingface_hub": "hub",
     "keras": "keras",
-    "krippendorff": "review",
     "onnx": "explain",
     "onnxscript": "torch",
     "open_clip": "clip",

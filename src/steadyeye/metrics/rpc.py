@@ -14,7 +14,7 @@ def rpc(predictions: Predictions, iou: float | str = "coco") -> Result:
     Example:
         >>> from steadyeye.testing import example_detector_sweep
         >>> print(rpc(example_detector_sweep(), iou=0.5))
-        rpc(iou=0.5) 63.1 % (95 % interval 35.4–88.1 %, n = 12)
+        rpc(iou=0.5) 63.1 % (95 % interval 41.9–81.7 %, n = 12)
 
     """
     return measure_rpc(predictions, iou)

@@ -9,10 +9,11 @@ import pytest
 from steadyeye import testing
 from steadyeye.core.boxes import Detections, boxes, detection_table, select, take, truth_table
 from steadyeye.core.errors import UsageError
+from steadyeye.core.stats.class_means import spread as find_spread
 from steadyeye.core.types import Evaluated
 from steadyeye.degradation.operator import Operator, move_boxes
 from steadyeye.metrics.degraded_recall import degraded_recall
-from steadyeye.metrics.detection.degraded import find_objects
+from steadyeye.metrics.detection.degraded import find_objects, retain
 from steadyeye.metrics.detection.matching import IOUS
 from steadyeye.metrics.map_failure_points import map_failure_points
 from steadyeye.metrics.mpc import mpc
@@ -340,3 +341,26 @@ def test_a_score_is_the_threshold_in_single_precision(sweep):
         table = replace(sweep, detections=replace(detections, score=same))
         assert degraded_recall(table, score=threshold).value > 0
         assert degraded_recall(table, objects="all", score=threshold + 1e-6).value == 0
+
+
+@pytest.mark.parametrize("classes", [1, 9])
+def test_the_interval_of_rpc_is_that_of_a_mean_over_classes(classes):
+    """As `mean_difference` of each class's own move; classes are independent, on all images."""
+    rng = np.random.default_rng(classes)
+    clean, part = rng.uniform(0.5, 1, (2, 40, classes)) * np.array([1, 0.6])[:, None, None]
+    presence = np.packbits(np.ones((40, classes), np.bool_), axis=1)
+    images = np.arange(40).astype(str)
+
+    def spread_of_means(values):
+        def evaluate(weight):
+            return np.average(values, axis=0, weights=weight)
+
+        return find_spread(evaluate, presence, images)
+
+    own = retain(spread_of_means(part), spread_of_means(clean), 40)
+    ratio = part.mean() / clean.mean()
+    assert own.value == pytest.approx(ratio)
+    # right or wrong images of each class, halved: at least so much, and little more
+    shrunk = (40 * (1 - ratio) + 0.5) / 41
+    error = np.sqrt(0.5 * shrunk * (1 - shrunk) / 40 / classes)
+    assert (own.high - own.low) / 2 == pytest.approx(2.02 * error, rel=0.35)

@@ -50,6 +50,18 @@ def test_an_object_of_exactly_the_minimum_time_and_score_proposes_a_label(start)
     assert (proposal.first, proposal.last) == (start, start + 10)
 
 
+@pytest.mark.parametrize("frames", [20, 40, 60, 100])
+def test_an_object_that_is_lost_in_exactly_the_most_frames_proposes_a_label(frames):
+    """One frame of twenty: 1 − 19 / 20 is more than 0.05."""
+
+    def blinking(video, frame):
+        is_lost = video == "v1" or frame >= frames or frame % 20 == 9
+        return [] if is_lost else [(square(100), 0, 0.9)]
+
+    (proposal,) = propose_labels(film(lambda video, frame: [], blinking, frames + 5))
+    assert (proposal.first, proposal.last) == (0, frames - 1)
+
+
 def test_an_object_that_is_lost_too_often_proposes_nothing():
     def blinking(video, frame):
         return [] if frame % 10 == 5 else [(square(100), 0, 0.9)]

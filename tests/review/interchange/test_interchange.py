@@ -112,7 +112,7 @@ def test_a_review_of_frames_comes_back_as_it_was(folder, tmp_path, form):
     assert second.verdicts() == first.verdicts()
     with first.db.reading() as a, second.db.reading() as b:
         stages = ("anchors", "pairs", "joint")
-        assert measure_agreement(a, stages) == measure_agreement(b, stages)
+        assert measure_agreement(a, stages, {}) == measure_agreement(b, stages, {})
         assert [p.name for p in quality.measure_paces(b)] == ["r0", "r1"]
         medians = [p.median_seconds for p in quality.measure_paces(b)]
     assert medians == ([1.0, 1.0] if timed else [None, None])

@@ -16,7 +16,7 @@ from steadyeye.core.boxes import OOD, iou, reach_score
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
-from steadyeye.core.stats.class_means import Spread, mean_difference, mean_of_classes
+from steadyeye.core.stats.class_means import Spread, less, mean_difference, mean_of_classes
 from steadyeye.core.stats.class_means import spread as find_spread
 from steadyeye.core.stats.intervals import Interval
 from steadyeye.core.types import Result
@@ -170,26 +170,13 @@ def retain(part: Spread, clean: Spread, n: int) -> Interval:
     if not part.is_present.any():
         return Interval(None, None, None, n, NO_OBJECTS)
     ratio = float(part.values[part.is_present].mean()) / whole
-    plain = mean_of_classes(clean, n)
-    if plain.low is None:
-        return Interval(ratio, None, None, n, plain.method)
-
-    def combine(name: str) -> NDArray[np.float64]:
-        part_mean, clean_mean = (
-            getattr(spread, name)[..., spread.is_present].mean(axis=-1) for spread in (part, clean)
-        )
-        return np.atleast_1d((part_mean - ratio * clean_mean) / whole)
-
-    alone = replace(
-        clean,
-        values=np.array([ratio - 1]),
-        moves=combine("moves")[:, None],
-        bias=combine("bias"),
-        share=np.array([clean.share[present].sum()]),
-        videos=np.array([int(np.median(clean.videos[present]))]),
-        images=np.array([int(np.median(clean.images[present]))]),
+    scaled = replace(
+        clean, values=ratio * clean.values, moves=ratio * clean.moves, bias=ratio * clean.bias
     )
-    own = mean_difference(alone, n)
+    # by class: a class on few images adds no more to the error than its share of the mean
+    apart = less(part, scaled)
+    values, moves, bias = apart.values / whole + ratio - 1, apart.moves / whole, apart.bias / whole
+    own = mean_difference(replace(apart, values=values, moves=moves, bias=bias), n)
     low, high = (None if end is None else max(end + 1, 0.0) for end in (own.low, own.high))
     return Interval(ratio, low, high, n, own.method)
 

@@ -68,12 +68,13 @@ def propose_labels(
         places = np.flatnonzero(objects.track == track)
         detected = places[objects.state[places] == DETECTED]
         rows = objects.row[places]
-        judged = objects.state[places] != UNSURE
-        lost = 1 - len(detected) / max(int(judged.sum()), 1)
+        judged = int((objects.state[places] != UNSURE).sum())
         long = float(tags["seconds"][rows[-1]] - tags["seconds"][rows[0]])
         labels = np.unique(raw.label[objects.detection[detected]])
         score = raw.score[objects.detection[detected]].mean()
-        steady = long >= seconds - ROUNDED and lost <= MOST_LOST and len(labels) == 1
+        # 1 − 19 / 20 is more than 0.05
+        is_kept = judged - len(detected) <= MOST_LOST * judged
+        steady = long >= seconds - ROUNDED and is_kept and len(labels) == 1
         if not (steady and reach_score(score, sure)):
             continue
         proposals.append(

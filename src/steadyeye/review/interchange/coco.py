@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.format import number_of
+from steadyeye.core.format import format_agreement_ends, number_of
 from steadyeye.core.provenance import provenance
 from steadyeye.core.storage.files import encode, make_folder, write_file
 from steadyeye.core.storage.sha256sums import write_sums
@@ -267,17 +267,19 @@ def _describe_making(
     settled = {stage["stage"]: stage for stage in status["table"]}
     rows = []
     for name, votes in plan.votes.items():
-        alpha, n = agreements[name]["alpha"], agreements[name]["n"]
+        own = agreements[name]
+        ends = format_agreement_ends(own["low"], own["high"])
+        number = number_of(own["n"], "item")
         rows.append(
             (
                 STAGES[name].title,
                 f"{votes or 'all'}",
                 f"{settled[name]['reviewed']:,}",
                 f"{settled[name]['accepted']:,}",
-                "—" if alpha is None else f"{alpha:.2f} ({number_of(n, 'item')})",
+                "—" if own["alpha"] is None else f"{own['alpha']:.2f} ({ends}; {number})",
             )
         )
-    head = ("stage", "votes", "settled", "accepted", "agreement, Krippendorff's α")
+    head = ("stage", "votes", "settled", "accepted", "Krippendorff's α (95 % interval)")
     decisions = sum(person["decisions"] for person in people)
     return (
         f"{number_of(counts['boxes_suggested'], 'box')} in {number_of(counts['images'], 'image')} "

@@ -1,4 +1,9 @@
-"""Agreement between reviewers; for a large review a thread measures it."""
+"""Agreement between reviewers, with intervals; for a large review a thread measures it.
+
+Answers to items of one video are alike, so that an interval weights videos: a Bayesian bootstrap
+with one further video that nobody has seen, as in `core.stats.bounded_means`. For the lower end
+reviewers agree on that video no more than by chance, for the upper end always.
+"""
 
 import threading
 import time
@@ -8,96 +13,155 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-import krippendorff
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, String, Text, cast, func, select, type_coerce
 
+from steadyeye.core.stats.bootstrap import ends
+from steadyeye.core.stats.intervals import Interval
+from steadyeye.data.annotations.review_set import SetFolder
 from steadyeye.review.bulk import audit
 from steadyeye.review.database import decisions, items
 from steadyeye.review.protocol import reviewers
 from steadyeye.review.protocol.stages import ReviewPlan
 from steadyeye.review.protocol.votes import STANDS
+from steadyeye.review.results.clusters import (
+    ItemClusters,
+    Videos,
+    find_clusters,
+    list_videos,
+    measure_shares,
+)
 from steadyeye.review.transactions import Database, UnavailableError, read_json
 from steadyeye.review.workflow.quality import fold_answer
 
 FEWEST = 5  # items two reviewers must share for a kappa of theirs
 SMALL = 2_000  # decisions, up to which nobody notices the time that it takes
+LEAST = 1e-12  # expected disagreement, below which rounding is all there is
 PAUSE = 60.0  # seconds from one measurement in the background to the next
 
 
-Answers: TypeAlias = Sequence[tuple[int, int, str]]
-"""(item, reviewer, answer as JSON) of each decision of a stage."""
+Floats: TypeAlias = NDArray[np.float64]
+Verdicts: TypeAlias = NDArray[np.int32]
+Answers: TypeAlias = Sequence[tuple[int, str, int, str]]
+"""(item, its anchor or image, reviewer, answer as JSON) of each decision of a stage."""
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """The agreement of reviewers in a stage.
+    """The agreement of reviewers in a stage; the n of an interval counts items.
 
-    `alpha`: Krippendorff's, nominal; None where it is undefined. `n`: items with two answers or
-    more. `kappa`: Cohen's and the items shared, of each two reviewers who share enough, where it is
-    defined.
+    `alpha`: Krippendorff's, nominal, over the items with two answers or more. `kappa`: Cohen's over
+    the shared items, of each two reviewers who share enough, where it is defined.
     """
 
     stage: str
-    alpha: float | None
-    n: int
-    kappa: Mapping[tuple[str, str], tuple[float, int]]
+    alpha: Interval
+    kappa: Mapping[tuple[str, str], Interval]
 
 
-def measure_agreement(connection: Connection, stages: Iterable[str]) -> Sequence[Agreement]:
+def measure_agreement(
+    connection: Connection, stages: Iterable[str], videos: Videos
+) -> Sequence[Agreement]:
     """The agreement of reviewers in each stage, over the standing decisions.
 
     Whole answers are compared, as `fold_answer` words them: of an object its class and the four
-    criteria together, of drawn boxes only their number.
+    criteria together, of drawn boxes only their number. `videos`: of `list_videos`.
 
     Gold questions are left out: they are chosen to be clear and everybody gets them, so that all
     agree on them.
     """
     names = {person.id: person.name for person in reviewers.list_reviewers(connection)}
     answers = _read_answers(connection)
-    return [_measure_stage(stage, answers.get(stage, ()), names) for stage in stages]
+    return [_measure_stage(stage, answers.get(stage, ()), names, videos) for stage in stages]
 
 
-def _measure_stage(stage: str, answers: Answers, names: Mapping[int, str]) -> Agreement:
-    verdicts, words = _number_verdicts(stage, answers, names)
-    shared = verdicts[:, (verdicts >= 0).sum(axis=0) > 1]
-    alpha = None
-    if len(np.unique(shared[shared >= 0])) > 1:
-        counts = np.stack([(shared == word).sum(axis=0) for word in range(words)], axis=1)
-        alpha = krippendorff.alpha(value_counts=counts, level_of_measurement="nominal")
+def _measure_stage(
+    stage: str, answers: Answers, names: Mapping[int, str], videos: Videos
+) -> Agreement:
+    verdicts, units = _number_verdicts(stage, answers, names)
+    several = (verdicts >= 0).sum(axis=0) > 1
+    shared = verdicts[:, several]
+    clusters = find_clusters(stage, units[several].tolist(), videos)
     people = sorted((name, number) for number, name in enumerate(names.values()))
-    kappa, n = measure_kappa(shared, words)
-    pairs = {
-        (first, second): (float(kappa[i, j]), int(n[i, j]))
+    kappa = {
+        (first, second): measure_kappa(shared[[i, j]], clusters)
         for place, (first, i) in enumerate(people)
         for second, j in people[place + 1 :]
-        if n[i, j] >= FEWEST and np.isfinite(kappa[i, j])
+        if ((shared[i] >= 0) & (shared[j] >= 0)).sum() >= FEWEST
     }
-    return Agreement(stage, None if alpha is None else float(alpha), shared.shape[1], pairs)
+    defined = {pair: own for pair, own in kappa.items() if own.value is not None}
+    return Agreement(stage, measure_alpha(shared, clusters), defined)
 
 
-def measure_kappa(
-    verdicts: NDArray[np.int32], words: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Cohen's kappa of each two reviewers, and the items that both decided, both (r, r).
+def measure_alpha(verdicts: Verdicts, clusters: ItemClusters) -> Interval:
+    """Krippendorff's nominal alpha with its interval; value None if all verdicts are the same.
 
-    `verdicts`: (r, items) from 0 to `words` - 1, or -1: none. Cohen, "A Coefficient of Agreement
-    for Nominal Scales", 1960; all pairs at once, where `sklearn.metrics.cohen_kappa_score` takes
-    seconds for fifty reviewers. NaN where they share nothing, or both give one verdict to
-    everything: chance agrees as far, and 0 of 0 is left, as for Krippendorff's alpha.
+    `verdicts`: (r, items) from 0, or -1: none; each item has two or more. `clusters`: of the items.
+    Krippendorff, "Computing Krippendorff's Alpha-Reliability", 2011, Section D.
     """
-    present = (verdicts >= 0).astype(float)
-    n = present @ present.T
-    agreed, expected = np.zeros_like(n), np.zeros_like(n)
-    for word in range(words):
-        chosen = (verdicts == word).astype(float)
-        agreed += chosen @ chosen.T
-        shares = chosen @ present.T
-        expected += shares * shares.T
-    with np.errstate(invalid="ignore", divide="ignore"):
-        agreed, expected = agreed / n, expected / n**2
-        return (agreed - expected) / (1 - expected), n
+    item, person = np.nonzero(verdicts.T >= 0)
+    words, word = np.unique(verdicts[person, item], return_inverse=True)
+    answers = np.bincount(item, minlength=verdicts.shape[1])
+    pair, times = np.unique([item, word], axis=1, return_counts=True)
+    alike = np.bincount(pair[0], times**2, len(answers))
+    differing = clusters.add_up((answers**2 - alike) / (answers - 1))
+    counts = clusters.count_words(word, len(words), item)
+    # no answer is paired with itself
+    scale = len(item) / max(len(item) - 1, 1)
+    return _bound_agreement(differing, (counts, counts), scale, len(answers), clusters)
+
+
+def measure_kappa(verdicts: Verdicts, clusters: ItemClusters) -> Interval:
+    """Cohen's kappa of two reviewers over the items that both decided, with its interval.
+
+    `verdicts`: (2, items) from 0, or -1: none. `clusters`: of the items. Cohen, "A Coefficient of
+    Agreement for Nominal Scales", 1960. Value None where they share nothing, or both give one
+    verdict to everything: chance agrees as far, and 0 of 0 is left, as for Krippendorff's alpha.
+    """
+    item = np.flatnonzero((verdicts >= 0).all(axis=0))
+    words, word = np.unique(verdicts[:, item], return_inverse=True)
+    first, second = word.reshape(2, -1)
+    counts = (
+        clusters.count_words(first, len(words), item),
+        clusters.count_words(second, len(words), item),
+    )
+    differing = clusters.add_up(first != second, item)
+    return _bound_agreement(differing, counts, 1.0, len(item), clusters)
+
+
+def _bound_agreement(
+    differing: Floats, counts: tuple[Floats, Floats], scale: float, n: int, clusters: ItemClusters
+) -> Interval:
+    """1 - observed / expected disagreement, of n items, with its interval over g clusters.
+
+    `differing`: (g,) the disagreement of their answers. `counts`: (g, words) how often each word
+    is said, by the one and by the other reviewer. `scale`: of the expected disagreement.
+    """
+    first, second = counts
+    size = first.sum(axis=1)
+    total = max(size.sum(), 1.0)
+    means = first.sum(axis=0) / total, second.sum(axis=0) / total
+    expected = scale * (1 - means[0] @ means[1])
+    if not n or expected < LEAST:
+        return Interval(None, None, None, n, "none: all answers are the same")
+    weights, unseen = clusters.weights[:, :-1], clusters.weights[:, -1:] * (size @ size / total)
+    answers = weights @ size + unseen[:, 0]
+    shares = [
+        (weights @ words + unseen * mean) / answers[:, None]
+        for words, mean in zip(counts, means, strict=True)
+    ]
+    chance = scale * (1 - (shares[0] * shares[1]).sum(axis=1))
+
+    def compare(further: float) -> Floats:
+        """(replicates,) agreement; `further`: the disagreement on the further cluster."""
+        observed = (weights @ differing + further * unseen[:, 0]) / answers
+        return np.asarray(1 - observed / chance, dtype=np.float64)
+
+    value = float(1 - differing.sum() / total / expected)
+    low, high = ends(compare(expected))[0], ends(compare(0.0))[1]
+    how = f"Bayesian bootstrap over {clusters.describe(int((size > 0).sum()))}"
+    return Interval(value, min(low, value), max(high, value), n, how)
 
 
 def _read_answers(connection: Connection) -> Mapping[str, Answers]:
@@ -105,11 +169,11 @@ def _read_answers(connection: Connection) -> Mapping[str, Answers]:
     # as text: most answers are alike, and need not be read twice
     answer = type_coerce(cast(decisions.c.answer, Text), String)
     query = (
-        select(items.c.stage, decisions.c.item, decisions.c.reviewer, answer)
+        select(items.c.stage, decisions.c.item, items.c.unit, decisions.c.reviewer, answer)
         .join(items, items.c.id == decisions.c.item)
         .where(~items.c.known, STANDS)
     )
-    answers: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
+    answers: dict[str, list[tuple[int, str, int, str]]] = defaultdict(list)
     for stage, *facts in connection.execute(query):
         answers[stage].append(tuple(facts))
     return answers
@@ -117,44 +181,51 @@ def _read_answers(connection: Connection) -> Mapping[str, Answers]:
 
 def _number_verdicts(
     stage: str, answers: Answers, names: Mapping[int, str]
-) -> tuple[NDArray[np.int32], int]:
-    """(reviewers, items): the verdicts of a stage as numbers, -1 for none; and how many differ."""
+) -> tuple[Verdicts, NDArray[np.str_]]:
+    """(reviewers, items): the verdicts of a stage as numbers, -1 for none; (items,) their units."""
     people = {number: place for place, number in enumerate(names)}
     columns: dict[int, int] = {}
+    units: list[str] = []
     codes: dict[str, int] = {}
     numbers: dict[str, int] = {}
     places = []
-    for item, reviewer, text in answers:
+    for item, unit, reviewer, text in answers:
         if reviewer in people:
             if text not in codes:
                 word = fold_answer(stage, read_json(text))
                 codes[text] = numbers.setdefault(word, len(numbers))
-            places.append((people[reviewer], columns.setdefault(item, len(columns)), codes[text]))
+            if item not in columns:
+                columns[item] = len(columns)
+                units.append(unit)
+            places.append((people[reviewer], columns[item], codes[text]))
     verdicts = np.full((len(people), len(columns)), -1, np.int32)
     if places:
         coder, column, code = np.array(places).T
         verdicts[coder, column] = code
-    return verdicts, len(numbers)
+    return verdicts, np.array(units, dtype=np.str_)
 
 
 @dataclass(frozen=True)
 class Measurement:
     """Values that take too long for a page. `made_at`: time, seconds since 1970, or None.
 
-    `last`: the last decision included. `holds`: whether the bulk acceptance is valid.
+    `shares`: stage → accepted share of its items. `last`: the last decision included. `holds`:
+    whether the bulk acceptance is valid.
     """
 
     agreement: Sequence[Agreement]
+    shares: Mapping[str, Interval]
     last: int
     made_at: float | None
     holds: bool = False
 
 
-def measure(connection: Connection, plan: ReviewPlan) -> Measurement:
-    """The agreement in each stage of the plan, and whether the audit holds now."""
-    last, now = _find_last(connection), time.time()
-    agreement = measure_agreement(connection, plan.votes)
-    return Measurement(agreement, last, now, plan.shortcut and audit.holds(connection))
+def measure(connection: Connection, folder: SetFolder, plan: ReviewPlan) -> Measurement:
+    """The agreement and the accepted share of each stage, and whether the audit holds now."""
+    last, now, videos = _find_last(connection), time.time(), list_videos(folder, plan)
+    agreement = measure_agreement(connection, plan.votes, videos)
+    shares = measure_shares(connection, videos)
+    return Measurement(agreement, shares, last, now, plan.shortcut and audit.holds(connection))
 
 
 def _find_last(connection: Connection) -> int:
@@ -170,8 +241,9 @@ class BackgroundMeasurement:
     """
 
     database: Database
+    folder: SetFolder
     plan: ReviewPlan
-    latest: Measurement = Measurement((), -1, None)
+    latest: Measurement = field(default_factory=lambda: Measurement((), {}, -1, None))
     running: threading.Lock = field(default_factory=threading.Lock)
 
     def read(self, connection: Connection) -> Measurement:
@@ -180,7 +252,7 @@ class BackgroundMeasurement:
         if last == latest.last:
             return latest
         if last <= SMALL:
-            self.latest = latest = measure(connection, self.plan)
+            self.latest = latest = measure(connection, self.folder, self.plan)
         elif abs(time.time() - (self.latest.made_at or 0.0)) > PAUSE and self.running.acquire(
             blocking=False
         ):
@@ -191,6 +263,6 @@ class BackgroundMeasurement:
         try:
             # a database that cannot be read now is asked again by the next request
             with suppress(UnavailableError), self.database.reading() as connection:
-                self.latest = measure(connection, self.plan)
+                self.latest = measure(connection, self.folder, self.plan)
         finally:
             self.running.release()

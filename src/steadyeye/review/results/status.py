@@ -27,7 +27,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from steadyeye.core.format import number_of
-from steadyeye.core.stats.intervals import clopper_pearson
+from steadyeye.core.stats.intervals import Interval
 from steadyeye.data.annotations.review_set import SetFolder
 from steadyeye.review.bulk import audit
 from steadyeye.review.database import items
@@ -41,6 +41,7 @@ from steadyeye.review.protocol.reviewers import Reviewer
 from steadyeye.review.protocol.stages import STAGES, ReviewPlan
 from steadyeye.review.results import history
 from steadyeye.review.results.agreement import Agreement, Measurement, measure
+from steadyeye.review.results.clusters import bound_share, list_videos
 from steadyeye.review.results.recount import list_reviewed_images
 from steadyeye.review.results.verdicts import judge_images
 from steadyeye.review.workflow import quality
@@ -54,8 +55,8 @@ LATEST = 20  # comments that the status lists; the exports hold all
 class CountedLine:
     """A line of Table 1. `reviewed`: None if only changes are counted.
 
-    `low`, `high`: the 95 % interval of the accepted share, Clopper–Pearson over the reviewed items;
-    None without reviewed items.
+    `low`, `high`: the 95 % interval of the accepted share over videos, and its `method`; None
+    without reviewed items, and before it is measured.
     """
 
     item: str
@@ -63,6 +64,7 @@ class CountedLine:
     accepted: int
     low: float | None = None
     high: float | None = None
+    method: str = ""
 
 
 def summarise(
@@ -76,7 +78,7 @@ def summarise(
     `measurement`: the values that take too long for a page; None: measured now.
     """
     counts = read_item_counts(connection)
-    measured = measurement or measure(connection, plan)
+    measured = measurement or measure(connection, folder, plan)
     stages = _describe_stages(counts, plan)
     return {
         "set": folder.name,
@@ -90,7 +92,10 @@ def summarise(
             "latest": history.list_comments(connection, LATEST),
         },
         "table": _describe_table(counts, plan),
-        "table_one": [asdict(line) for line in build_table_one(connection, folder, plan, counts)],
+        "table_one": [
+            asdict(line)
+            for line in build_table_one(connection, folder, plan, counts, measured.shares)
+        ],
         **(_describe_spared(connection, counts, measured) if plan.shortcut else {}),
     }
 
@@ -105,13 +110,17 @@ def describe_agreement(agreement: Agreement) -> Mapping[str, Any]:
     """The agreement of a stage as JSON shows it."""
     return {
         "stage": agreement.stage,
-        "alpha": agreement.alpha,
-        "n": agreement.n,
+        "alpha": agreement.alpha.value,
+        **_describe_ends(agreement.alpha),
         "kappa": [
-            {"reviewers": list(pair), "kappa": value, "n": n}
-            for pair, (value, n) in agreement.kappa.items()
+            {"reviewers": list(pair), "kappa": own.value, **_describe_ends(own)}
+            for pair, own in agreement.kappa.items()
         ],
     }
+
+
+def _describe_ends(own: Interval) -> Mapping[str, Any]:
+    return {"low": own.low, "high": own.high, "n": own.n, "method": own.method}
 
 
 def _describe_spared(
@@ -235,37 +244,52 @@ def _count_reviewed(counts: Counts, stage: str) -> tuple[int, int]:
 
 
 def build_table_one(
-    connection: Connection, folder: SetFolder, plan: ReviewPlan, counts: Counts
+    connection: Connection,
+    folder: SetFolder,
+    plan: ReviewPlan,
+    counts: Counts,
+    shares: Mapping[str, Interval],
 ) -> Sequence[CountedLine]:
-    """The table of a set over the decisions so far; `counts`: of `read_item_counts`.
+    """The table of a set over the decisions so far.
+
+    `counts`: of `read_item_counts`. `shares`: of `measure_shares`.
 
     "Do Image Classifiers Generalize Across Time?", Table 1. `anchor labels updated`: accepted
     anchors whose labels the review changed. Gold questions, pairs of rejected anchors and those
     across a scene cut are not counted.
     """
     if folder.content.get("kind") == "boxes":
-        return _count_images(connection, folder, plan, counts)
+        return _count_images(connection, folder, plan, counts, shares)
     lines = []
     if "anchors" in plan.votes:
-        lines.append(_build_line("anchor frames", *_count_reviewed(counts, "anchors")))
+        reviewed = _count_reviewed(counts, "anchors")
+        lines.append(_build_line("anchor frames", *reviewed, shares.get("anchors")))
         lines.append(CountedLine("anchor labels updated", None, count_updated(counts)))
     if "pairs" in plan.votes:
-        lines.append(_build_line("frame pairs", *_count_reviewed(counts, "pairs")))
+        reviewed = _count_reviewed(counts, "pairs")
+        lines.append(_build_line("frame pairs", *reviewed, shares.get("pairs")))
     return lines
 
 
 def _count_images(
-    connection: Connection, folder: SetFolder, plan: ReviewPlan, counts: Counts
+    connection: Connection,
+    folder: SetFolder,
+    plan: ReviewPlan,
+    counts: Counts,
+    shares: Mapping[str, Interval],
 ) -> Sequence[CountedLine]:
     """The lines of a set of boxes, from the verdicts on its images."""
     verdicts = judge_images(connection, folder, plan)
-    images = [verdicts[i] for i in list_reviewed_images(connection, plan, verdicts)]
+    names = list_reviewed_images(connection, plan, verdicts)
+    images = [verdicts[name] for name in names]
     lines = []
     if "classification" in plan.votes:
         reviewed = _count_reviewed(counts, "classification")
-        lines.append(_build_line("suggested boxes", *reviewed))
+        lines.append(_build_line("suggested boxes", *reviewed, shares.get("classification")))
+    of_images = [(name, int(verdicts[name].accepted), 1) for name in names]
+    share = bound_share("boxes", of_images, list_videos(folder, plan))
     accepted = sum(image.accepted for image in images)
-    lines.append(_build_line("images", len(images), accepted))
+    lines.append(_build_line("images", len(images), accepted, share))
     lines.append(CountedLine("boxes", None, sum(len(image.boxes) for image in images)))
     if "classification" in plan.votes:
         right = {id_ for verdict in verdicts.values() for id_ in verdict.right}
@@ -285,9 +309,10 @@ def _count_annotated(folder: SetFolder, ids: Set[str]) -> int:
     return sum(row["id"] in ids and row["annotated"] is not None for row in rows)
 
 
-def _build_line(item: str, reviewed: int, accepted: int) -> CountedLine:
-    interval = clopper_pearson(accepted, reviewed) if reviewed else (None, None)
-    return CountedLine(item, reviewed, accepted, *interval)
+def _build_line(item: str, reviewed: int, accepted: int, share: Interval | None) -> CountedLine:
+    if share is None or not reviewed:
+        return CountedLine(item, reviewed, accepted)
+    return CountedLine(item, reviewed, accepted, share.low, share.high, share.method)
 
 
 def count_updated(counts: Counts) -> int:

@@ -100,7 +100,7 @@ def build_app(
     rules = read_rules(folder)
     app = FastAPI(title="steadyeye review", docs_url=None, redoc_url=None, openapi_url=None)
     app.state.database, app.state.folder, app.state.rules = database, folder, rules
-    app.state.background = BackgroundMeasurement(database, rules.plan)
+    app.state.background = BackgroundMeasurement(database, folder, rules.plan)
     app.state.access, app.state.pictures = entrance or Access(), Pictures(folder.root)
     app.state.study = live
     if live is None:

@@ -9,7 +9,7 @@ from fastapi import Depends, Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from steadyeye.core.format import format_value, span
+from steadyeye.core.format import format_agreement_ends, format_value, interval, percent, span
 from steadyeye.core.stats.intervals import clopper_pearson
 from steadyeye.review.protocol.reviewers import Reviewer
 from steadyeye.review.studies.live_study import LiveStudy
@@ -51,11 +51,12 @@ def format_share(successes: int, n: int) -> str:
     """A share with its 95 % interval (Clopper-Pearson); a dash where nothing was counted."""
     if n == 0:
         return "—"
-    interval = span(*clopper_pearson(successes, n), "share")
-    return f"{format_value(successes / n, 'share')} ({interval})"
+    ends = span(*clopper_pearson(successes, n), "share")
+    return f"{format_value(successes / n, 'share')} ({ends})"
 
 
 TEMPLATES.filters["share"] = format_share
+TEMPLATES.globals.update(ends=format_agreement_ends, interval=interval, percent=percent)
 
 
 def format_moment(seconds: float) -> str:
