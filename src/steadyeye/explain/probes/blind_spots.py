@@ -51,7 +51,8 @@ def blind_spots(
 
     Example: `blind_spots(embedder='efficientnet_lite0', of='truth')`
     """
-    assert subject.reference_predictions is not None, "checked by needs"
+    if subject.reference_predictions is None:
+        raise UsageError("blind_spots needs reference data; give --reference")
     if of not in LISTINGS:
         raise unknown("kind of region", of, LISTINGS)
     if most < 1:
