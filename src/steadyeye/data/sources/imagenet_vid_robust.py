@@ -31,7 +31,8 @@ def imagenet_vid_robust(root: str, videos: list[str] | None = None) -> FrameSets
     """ImageNet-Vid-Robust in its released layout: 1,109 reviewed anchors, every frame labelled.
 
     `root` holds `metadata/pmsets.json`, `metadata/labels.json` and `val/`. Every frame carries its
-    own label list; a set without neighbours counts as its anchor. `videos`: only these. A review
+    own label list; a set without neighbours counts as its anchor. `videos`: only these. The id of a
+    frame is its file; in a frame of several sets, its name follows the file of the anchor. A review
     exported in this layout may have classes of its own, in `metadata/classes.json`; they are all
     that can occur where `metadata/closed.json` is beside it. Metadata that are not the released
     ones, or a part of them, are named so, and no published number is shown beside them. Raises
@@ -56,11 +57,13 @@ def imagenet_vid_robust(root: str, videos: list[str] | None = None) -> FrameSets
     closed = (metadata / "closed.json").is_file()
     own = replace(read(str(class_file)), closed=closed) if class_file.is_file() else None
     classes = own or shipped_classes("vid30")
-    every = [
-        _member(frame, anchor, labels, len(classes))
-        for anchor, neighbours in sets.items()
-        for frame in sorted({anchor, *neighbours})
-    ]
+    every = _tell_apart(
+        [
+            _member(frame, anchor, labels, len(classes))
+            for anchor, neighbours in sets.items()
+            for frame in sorted({anchor, *neighbours})
+        ]
+    )
     members = tuple(m for m in every if names is None or Path(m.video).name in names)
 
     locate = _locator(base, members)
@@ -90,8 +93,27 @@ def _locator(base: Path, members: Sequence[Member]) -> Callable[[Member], Place]
     """
     inside = confine(base, base / "metadata" / "pmsets.json")
     for member in members:
-        inside(member.id)
-    return lambda member: base / member.id
+        inside(_file_of(member))
+    return lambda member: base / _file_of(member)
+
+
+def _file_of(member: Member) -> str:
+    return f"{member.video}/{_name_frame(member.id)}"
+
+
+def _name_frame(id_: str) -> str:
+    return id_[id_.rfind("/") + 1 :]
+
+
+def _tell_apart(members: Sequence[Member]) -> Sequence[Member]:
+    """The members, with an id of its own for each: near anchors share frames."""
+    times = Counter(member.id for member in members)
+    return [
+        replace(member, id=f"{member.group}/{_name_frame(member.id)}")
+        if times[member.id] > 1
+        else member
+        for member in members
+    ]
 
 
 def _mark(member: Member) -> str:

@@ -1,5 +1,6 @@
 """By which names a file of labels, cuts or boxes may call a video."""
 
+import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from pathlib import PurePosixPath
@@ -10,17 +11,24 @@ from steadyeye.core.storage.files import Place, relative_path
 from steadyeye.data.video.paths import VIDEOS, list_files, resolve_path
 
 
+def compose(name: str) -> str:
+    """A name with letters and accents in one form: macOS writes ü as two characters."""
+    return unicodedata.normalize("NFC", name)
+
+
 def names_of(video: str) -> tuple[str, ...]:
     """The names that a video goes by, the first that is written counts.
 
-    Its path within its folder, that without suffix, and the name of its file without suffix.
+    Its path within its folder, that without suffix, and the name of its file without suffix; each
+    composed.
     """
+    video = compose(video)
     path = PurePosixPath(video)
     return tuple(dict.fromkeys([video, str(path.with_suffix("")) if path.name else "", path.stem]))
 
 
 def find_name(video: str, written: Collection[str]) -> str | None:
-    """The name of a video in a file of labels; None if there is none."""
+    """The name of a video in a file of labels, whose names are composed; None if there is none."""
     return next((name for name in names_of(video) if name in written), None)
 
 
