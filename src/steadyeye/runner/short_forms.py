@@ -329,7 +329,8 @@ def _annotations(path: Path) -> str:
     images = next((place for place in places if place.is_dir() and _holds_images(place)), None)
     if images is None:
         raise UsageError(
-            f"no images next to '{path}'; write \"coco(annotations='{path}', images='…')\""
+            f"no images next to '{path}'; write \"coco(annotations='{path}', images='…')\", or "
+            "leave out images to score saved detections"
         )
     return str(Spec("coco", {"annotations": str(path), "images": str(images)}))
 
