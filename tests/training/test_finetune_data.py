@@ -380,10 +380,8 @@ def test_copies_on_both_sides_are_refused_with_their_names(test_data, sidecar, t
 
 def test_nearly_equal_frames_across_the_gap_are_reported(davis):
     split = training_data.data(davis, None, Selection(holdout=0.2, by="time", gap=3))
-    assert any(
-        note.startswith("the last 20\u202f% of every video held out; gap: 3")
-        for note in split.notes
-    )
+    expected = "the last 20\u202f% of every video held out; gap: 3"
+    assert any(note.startswith(expected) for note in split.notes)
     (warning,) = [note for note in split.notes if "across the gap" in note]
     assert f"of {len(split.validation.items)} held-out frames" in warning
     record = split.record()

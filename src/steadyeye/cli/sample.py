@@ -151,9 +151,19 @@ def _sample_frames(
             for spec, own in zip([*specs, *others], places, strict=True)
         )
         frames = write_set(chain.from_iterable(stored), out, how)
-    for note in notes:
+    for note in (*notes, *([] if merged else [_note_no_labels(videos)])):
         say(f"note: {note}", to=progress_console)
     show(f"{out}: {number_of(frames, 'frame')}; next: steadyeye review {quote_word(str(out))}")
+
+
+def _note_no_labels(videos: Sequence[Path]) -> str:
+    from steadyeye.runner.short_forms import find_sidecar
+
+    file = next(filter(None, map(find_sidecar, videos)), "FILE")
+    return (
+        "no labels and no classes, so people judge similarity alone; for more give "
+        f"--labels {quote_word(str(file))} or --classes, and another --out"
+    )
 
 
 def _sample_boxes(
