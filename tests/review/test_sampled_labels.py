@@ -175,6 +175,9 @@ def test_videos_of_one_name_in_two_folders_are_no_set(tmp_path):
     ("words", "message"),
     [
         (("--model", "efficientnet_lite0"), "has no classes that a --model could name"),
+        (("--classes", "dog"), "no class list named 'dog'; known: bdd, "),
+        (("--classes", "dog"), "; for a class 'dog' write 'dog,'"),
+        (("--classes", "vid3"), "did you mean 'vid30'?"),
         (
             ("--class-map", "map.csv"),
             "--class-map is for a --model; give --model too, or leave it out",
