@@ -108,8 +108,8 @@ def test_videos_without_labels_and_classes_are_said_to_have_none(tmp_path):
     rest = "or --classes, and another --out\n"
     assert steadyeye(*words, tmp_path / "bare").stderr == f"{note}--labels FILE {rest}"
     (footage / "labels.csv").write_text("video,labels\na.mp4,dog\n")
-    named = steadyeye(*words, tmp_path / "named").stderr
-    assert named == f'{note}--labels "{footage / "labels.csv"}" {rest}'
+    printed = steadyeye(*words, tmp_path / "beside").stderr
+    assert printed == f'{note}--labels "{footage / "labels.csv"}" {rest}'
     assert not steadyeye(*words, tmp_path / "listed", "--classes", "dog,cat").stderr
 
 
