@@ -106,7 +106,7 @@ OTHERS = (
     (("leaderboard", "a", "./a"), "the run 'a' is given twice; give every run once"),
     (("leaderboard", "a", "linked"), "the run 'linked' (as 'a' before) is given twice"),
     (("leaderboard", "a", "b", "--out", ""), "--out is empty; give a value, or leave it out"),
-    (("leaderboard", "a"), "'a' has no samples in common with another model"),
+    (("leaderboard", "a"), "; give a run of another model on the same data"),
     (("card", "a", "a"), "the run 'a' is given twice; give every run once"),
     (("card", "a", "linked"), "the run 'linked' (as 'a' before) is given twice"),
     (("card", "a", "--out", ""), "--out is empty; give a value, or leave it out"),

@@ -98,6 +98,21 @@ def test_what_must_be_known_of_the_videos_is_said_and_goes_with_the_set(tmp_path
     assert source.notes == ("2 pm-sets with 4 neighbours", *notes)
 
 
+def test_videos_without_labels_and_classes_are_said_to_have_none(tmp_path):
+    """`run` reads the labels beside videos; what `sample` does not read it names."""
+    footage = tmp_path / "my footage"
+    footage.mkdir()
+    shutil.copy(video_paths.resolve_path(CLIP), footage / "a.mp4")
+    words = ("sample", footage, "--k", "1", "--quiet", "--out")
+    note = "note: no labels and no classes, so people judge similarity alone; for more give "
+    rest = "or --classes, and another --out\n"
+    assert steadyeye(*words, tmp_path / "bare").stderr == f"{note}--labels FILE {rest}"
+    (footage / "labels.csv").write_text("video,labels\na.mp4,dog\n")
+    printed = steadyeye(*words, tmp_path / "beside").stderr
+    assert printed == f'{note}--labels "{footage / "labels.csv"}" {rest}'
+    assert not steadyeye(*words, tmp_path / "listed", "--classes", "dog,cat").stderr
+
+
 def test_a_list_without_a_label_that_occurs_is_refused_before_anything_is_stored(sources, tmp_path):
     out = tmp_path / "set"
     message = refused("sample", "--data", sources[0], "--classes", "dog,cat", "--out", str(out))
@@ -160,6 +175,9 @@ def test_videos_of_one_name_in_two_folders_are_no_set(tmp_path):
     ("words", "message"),
     [
         (("--model", "efficientnet_lite0"), "has no classes that a --model could name"),
+        (("--classes", "dog"), "no class list named 'dog'; known: bdd, "),
+        (("--classes", "dog"), "; for a class 'dog' write 'dog,'"),
+        (("--classes", "vid3"), "did you mean 'vid30'?"),
         (
             ("--class-map", "map.csv"),
             "--class-map is for a --model; give --model too, or leave it out",

@@ -478,7 +478,7 @@ def test_bases_that_cannot_be_trained_are_refused(net, tmp_path, lite0):
 
 def test_a_detector_is_no_classifier(net):
     spec = "torchvision(name='ssdlite320_mobilenet_v3_large', weights=None)"
-    with pytest.raises(UsageError, match="is a detector, and 'noise' has no boxes to train it on"):
+    with pytest.raises(UsageError, match="is a detector; give a classifier"):
         classification(build_model(spec), spec, build_examples([[0], [1]]))
 
 

@@ -280,7 +280,7 @@ def test_a_split_by_time_needs_a_gap(gap):
 def test_splits_that_cannot_be_are_refused():
     with pytest.raises(UsageError, match="does not say when its images were taken, first 'a'"):
         training_data.split_by_time(build_examples([("a", None, 0)]), 0.5, 1)
-    with pytest.raises(UsageError, match=r"leaves no examples to train on .*the last 20% of"):
+    with pytest.raises(UsageError, match=r"leaves no examples to train on .*the last 20.% of"):
         training_data.split_by_time(build_examples([("a", f, 0) for f in range(4)]), 0.2, 50)
     for share in (0, 1, 20):
         with pytest.raises(UsageError, match=f"holdout {share}: give a share above 0 and below 1"):
@@ -380,9 +380,8 @@ def test_copies_on_both_sides_are_refused_with_their_names(test_data, sidecar, t
 
 def test_nearly_equal_frames_across_the_gap_are_reported(davis):
     split = training_data.data(davis, None, Selection(holdout=0.2, by="time", gap=3))
-    assert any(
-        note.startswith("the last 20% of every video held out; gap: 3") for note in (split.notes)
-    )
+    expected = "the last 20\u202f% of every video held out; gap: 3"
+    assert any(note.startswith(expected) for note in split.notes)
     (warning,) = [note for note in split.notes if "across the gap" in note]
     assert f"of {len(split.validation.items)} held-out frames" in warning
     record = split.record()

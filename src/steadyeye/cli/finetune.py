@@ -139,7 +139,8 @@ def finetune(*, job: JobFile = None, options: TrainingOptions, display: Progress
     training = training_job.read(job, asdict(options))
     with progress as watcher:
         plan = run.check(training)
-        watcher.say(run.announcement(plan))
+        for line in (run.announcement(plan), *(f"note: {note}" for note in plan.data.notes)):
+            watcher.say(line)
         done = run.finetune(plan, watcher)
     if not first():
         return

@@ -12,7 +12,7 @@ import typer
 from steadyeye.cli.options import ClassMap, Models, ProgressOptions, command
 from steadyeye.cli.progress import watching
 from steadyeye.cli.terminal import progress_console, say, show
-from steadyeye.core.errors import UsageError
+from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.format import number_of, quote_word
 from steadyeye.core.spec import Spec, parse
 
@@ -151,9 +151,19 @@ def _sample_frames(
             for spec, own in zip([*specs, *others], places, strict=True)
         )
         frames = write_set(chain.from_iterable(stored), out, how)
-    for note in notes:
+    for note in (*notes, *([] if merged else [_note_no_labels(videos)])):
         say(f"note: {note}", to=progress_console)
     show(f"{out}: {number_of(frames, 'frame')}; next: steadyeye review {quote_word(str(out))}")
+
+
+def _note_no_labels(videos: Sequence[Path]) -> str:
+    from steadyeye.runner.short_forms import find_sidecar
+
+    file = next(filter(None, map(find_sidecar, videos)), "FILE")
+    return (
+        "no labels and no classes, so people judge similarity alone; for more give "
+        f"--labels {quote_word(str(file))} or --classes, and another --out"
+    )
 
 
 def _sample_boxes(
@@ -185,12 +195,14 @@ def _sample_boxes(
 
 def _read_classes(text: str | None) -> Any:
     """The classes for labelling: a known list, a file or names with commas; None: not given."""
-    from steadyeye.data.classes.class_lists import classes_of_names, read
+    from steadyeye.data.classes.class_lists import LISTS, WHAT, classes_of_names, read
 
     if text is None:
         return None
-    if "," not in text:
+    if text in LISTS or ("," not in text and Path(text).suffix):
         return read(text)
+    if "," not in text:
+        raise UsageError(f"{unknown(WHAT, text, LISTS)}; for a class '{text}' write '{text},'")
     return classes_of_names(
         dict.fromkeys(" ".join(name.split()) for name in text.split(",") if name.strip())
     )

@@ -260,9 +260,9 @@ def build(kind: str, spec: Spec) -> Any:
 
 
 def _with_file(error: UsageError, spec: Spec) -> UsageError:
-    """The error itself if it names a part of the spec, otherwise one that names its files."""
+    """The error itself if it names a part of the spec (code: without `py:`), or with its files."""
     texts = [value for value in spec.kwargs.values() if isinstance(value, str)]
-    if not texts or any(text in str(error) for text in texts):
+    if not texts or any(text.removeprefix("py:") in str(error) for text in texts):
         return error
     files = [text for text in texts if os.path.exists(text)]
     return type(error)(f"{', '.join(files or texts[:1])}: {error}")

@@ -165,6 +165,11 @@ def _explain_errors(models: Sequence[Evaluated]) -> str:
 
 def _check_shared(tables_of_runs: Sequence[tuple[Place, Predictions]]) -> None:
     """Raises `UsageError` unless every run shares data with another model."""
+    if len(tables_of_runs) == 1:
+        run, table = tables_of_runs[0]
+        raise UsageError(
+            f"'{run}' has one model, {table.model}; give a run of another model on the same data"
+        )
     marks = samples([table for _, table in tables_of_runs])
     for run in dict.fromkeys(run for run, _ in tables_of_runs):
         own = [mark for (other, _), mark in zip(tables_of_runs, marks, strict=True) if other == run]

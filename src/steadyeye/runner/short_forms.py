@@ -313,12 +313,17 @@ def _holds_images(folder: Path) -> bool:
 
 def _videos(path: Path) -> str:
     """Anchors with labels where a sidecar is there, every frame without."""
+    sidecar = find_sidecar(path)
+    if sidecar is not None:
+        return str(Spec("video", {"path": str(path), "labels": str(sidecar)}))
+    return str(Spec("every_frame", {"path": str(path)}))
+
+
+def find_sidecar(path: Path) -> Path | None:
+    """The file of labels in a folder of videos, or next to a video or folder; None without one."""
     beside = [path.with_suffix(s) for s in (".json", ".csv")]
     inside = [path / f"labels{s}" for s in (".json", ".csv")] if path.is_dir() else []
-    for sidecar in (*inside, *beside):
-        if sidecar.is_file():
-            return str(Spec("video", {"path": str(path), "labels": str(sidecar)}))
-    return str(Spec("every_frame", {"path": str(path)}))
+    return next((sidecar for sidecar in (*inside, *beside) if sidecar.is_file()), None)
 
 
 def _annotations(path: Path) -> str:
@@ -330,7 +335,8 @@ def _annotations(path: Path) -> str:
     images = next((place for place in places if place.is_dir() and _holds_images(place)), None)
     if images is None:
         raise UsageError(
-            f"no images next to '{path}'; write \"coco(annotations='{path}', images='…')\""
+            f"no images next to '{path}'; write \"coco(annotations='{path}', images='…')\", or "
+            "leave out images to score saved detections"
         )
     return str(Spec("coco", {"annotations": str(path), "images": str(images)}))
 

@@ -143,7 +143,7 @@ def classification(
     in a softmax, and for weights that cannot be reset.
     """
     how = learning or Learning()
-    gradient = _gradient(model, train)
+    gradient = find_gradient(model)
     module, recipe = logits(gradient.module), _recipe(gradient)
     if how.several and recipe.output == "probabilities":
         raise UsageError(
@@ -172,14 +172,10 @@ def classification(
     )
 
 
-def _gradient(model: Any, train: Examples) -> TorchGradient:
+def find_gradient(model: Any) -> TorchGradient:
+    """What a classifier is trained by. Raises `UsageError` for one without, such as one of ONNX."""
     if detects(model):
-        boxed = any(example.boxes is not None for example in train.items)
-        raise UsageError(
-            f"{model.name} is a detector"
-            + ("" if boxed else f", and '{train.name}' has no boxes to train it on")
-            + "; give a classifier"
-        )
+        raise UsageError(f"{model.name} is a detector; give a classifier")
     gradient = model.gradient if isinstance(model, Differentiable) else None
     if not isinstance(gradient, TorchGradient):
         runtime = model.recipe.get("runtime", "")

@@ -97,6 +97,16 @@ class Detection:
         return self.about
 
 
+def check_detector(model: Any) -> None:
+    """Raises `UsageError` for a detector without gradients, such as one of ONNX."""
+    if not isinstance(model, TorchDetector):
+        runtime = model.recipe.get("runtime", "its own code")
+        raise UsageError(
+            f"{model.name} has no gradients to train by: it is run by {runtime}; give a detector "
+            "of torchvision(name=…) or hf(name=…)"
+        )
+
+
 def detection(
     model: Any, spec: str, train: Examples, from_scratch: bool = False, seed: int = 0
 ) -> Detection:
@@ -107,12 +117,7 @@ def detection(
     torchvision or transformers, such as one of ONNX, for one whose loss needs more than boxes, and
     for examples without boxes.
     """
-    if not isinstance(model, TorchDetector):
-        runtime = model.recipe.get("runtime", "its own code")
-        raise UsageError(
-            f"{model.name} has no gradients to train by: it is run by {runtime}; give a detector "
-            "of torchvision(name=…) or hf(name=…)"
-        )
+    check_detector(model)
     notes = _left_out(train)
     trainable = model.asking.trainable
     if from_scratch:

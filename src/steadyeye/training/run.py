@@ -34,8 +34,8 @@ from steadyeye.training import before_after, checkpoint, loop, metrics_log, repo
 from steadyeye.training.augmentation import Augmentation, augmentation, mirror_images
 from steadyeye.training.batches import Lesson
 from steadyeye.training.before_after import HeldOutComparison, Measuring, compare_held_out
-from steadyeye.training.classification import Learning, classification
-from steadyeye.training.detection import detection, library
+from steadyeye.training.classification import Learning, classification, find_gradient
+from steadyeye.training.detection import check_detector, detection, library
 from steadyeye.training.engine import MOMENTUM, first
 from steadyeye.training.hyperparameters import Course, TrainingRecipe, training_recipe
 from steadyeye.training.job import Tuning
@@ -98,6 +98,8 @@ def check(job: Tuning) -> TrainingPlan:
     if spec.kwargs.get("runtime") == "cuda":
         raise UsageError("training uses the GPUs it finds; leave runtime='cuda' out of --model")
     model = plugins.build("models", spec)
+    # before the data are read, which may take long
+    check_detector(model) if detects(model) else find_gradient(model)
     recipe = training_recipe(_kind(model), model.name)
     course = job.course(recipe)
     operators = augmentation(job.augment, job.seed) if job.augment else None

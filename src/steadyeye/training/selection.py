@@ -7,7 +7,7 @@ from math import ceil
 from typing import Any
 
 from steadyeye.core.errors import UsageError, unknown
-from steadyeye.core.format import number_of
+from steadyeye.core.format import number_of, percent
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.files import place
 from steadyeye.core.types import Source
@@ -172,8 +172,8 @@ def split_by_video(examples: Examples, share: float, seed: int = 0) -> Split:
             "split by time with a gap (--by time --gap N), or give --val"
         )
     text = (
-        f"{len(chosen):,} of {number_of(len(videos), 'video')} held out whole: {share:.0%} of "
-        f"those of each class, at least one if there are two, seed {seed}"
+        f"{len(chosen):,} of {number_of(len(videos), 'video')} held out whole: "
+        f"{percent(share, 0)} of those of each class, at least one if there are two, seed {seed}"
     )
     train = [example for example in examples.items if example.video not in chosen]
     return _split(
@@ -212,8 +212,8 @@ def split_by_time(examples: Examples, share: float, gap: int | None) -> Split:
             short.append(video)
     between = len(examples.items) - len(sides[0]) - len(sides[1])
     text = (
-        f"the last {share:.0%} of every video held out; gap: {number_of(gap, 'frame')} between the "
-        f"sides, {number_of(between, 'example')} on neither"
+        f"the last {percent(share, 0)} of every video held out; gap: "
+        f"{number_of(gap, 'frame')} between the sides, {number_of(between, 'example')} on neither"
     )
     notes = [f"{text}; both sides share their videos, as a split by time does"]
     if short:

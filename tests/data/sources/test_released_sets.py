@@ -7,6 +7,7 @@ import shutil
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
@@ -335,6 +336,35 @@ def test_metadata_that_do_not_fit_are_refused(vid, file, how, why):
     change(vid, file, how)
     with pytest.raises(UsageError, match=why):
         imagenet_vid_robust(str(vid.parent))
+
+
+def test_near_anchors_share_frames(tmp_path):
+    """As a review of several anchors in one video exports them."""
+    frames = [f"val/phone (2).mov/{number:06d}.JPEG" for number in range(5)]
+    sets = {frames[1]: [frames[0], frames[2]], frames[3]: [frames[2], frames[4]]}
+    (tmp_path / "metadata").mkdir()
+    (tmp_path / "metadata" / "pmsets.json").write_text(json.dumps(sets))
+    labels = {frame: [number] for number, frame in enumerate(frames)}
+    (tmp_path / "metadata" / "labels.json").write_text(json.dumps(labels))
+    for number, frame in enumerate(frames):
+        (tmp_path / frame).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (8, 8), (50 * number,) * 3).save(tmp_path / frame, "JPEG")
+    source = imagenet_vid_robust(str(tmp_path))
+    rows = [
+        (m.group, m.frame, m.offset, *m.truth, round(int(source[i].image()[0, 0, 0]) / 50))
+        for i, m in enumerate(source.members)
+    ]
+    assert rows == [
+        (frames[1], 0, -1, 0, 0),
+        (frames[1], 1, 0, 1, 1),
+        (frames[1], 2, 1, 2, 2),
+        (frames[3], 2, -1, 2, 2),
+        (frames[3], 3, 0, 3, 3),
+        (frames[3], 4, 1, 4, 4),
+    ]
+    assert len(set(source.ids)) == 6
+    assert source.ids[:2] == frames[:2]
+    assert not source.missing()
 
 
 def test_an_anchor_twice_in_the_file_is_refused(vid):

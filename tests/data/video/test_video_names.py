@@ -1,6 +1,7 @@
 """The videos to which a file of labels, cuts or boxes refers, by their names."""
 
 import json
+import unicodedata
 
 import encoded
 import pytest
@@ -103,6 +104,37 @@ def test_a_folder_has_its_name_however_its_path_is_written(folder, path, tmp_pat
     source = frames(path=path, anchors=3, k=1, labels=str(labels))
     assert source.ids == frames(path=str(film), anchors=3, k=1, labels=str(labels)).ids
     assert source.name == source.members[0].video == "film"
+
+
+@pytest.mark.parametrize(("on_disk", "in_file"), [("NFD", "NFC"), ("NFC", "NFD")])
+def test_an_accent_may_be_a_character_of_its_own(on_disk, in_file, footage, tmp_path):
+    """As macOS names files, and a spreadsheet or another machine does not."""
+    names = {form: unicodedata.normalize(form, "früh") for form in ("NFC", "NFD")}
+    (footage / "c.mp4").rename(footage / f"{names[on_disk]}.mp4")
+    written = names[in_file]
+    labels = write_labels(footage, [("a/clip", "cat"), (written, "dog")])
+    source = video(path=str(footage), labels=labels)
+    expected = {"a/clip.mp4": {"cat"}, f"{names[on_disk]}.mp4": {"dog"}}
+    assert labels_of_videos(source) == expected
+    assert not any("not there" in note for note in source.notes)
+
+    sidecar = tmp_path / "labels.json"
+    entries = {"a/clip": {"labels": [{"labels": "cat"}]}, written: {"labels": [{"labels": "dog"}]}}
+    sidecar.write_text(json.dumps({"videos": entries}))
+    assert labels_of_videos(video(path=str(footage), labels=str(sidecar))) == expected
+
+    boxes = tmp_path / "boxes.csv"
+    boxes.write_text(f"video,frame,label,x0,y0,x1,y1\n{written},2,cat,0,0,5,5\n")
+    boxed = video(path=str(footage / f"{names[on_disk]}.mp4"), k=0, boxes=str(boxes))
+    assert [member.frame for member in boxed.members] == [2]
+
+
+def test_a_video_named_twice_in_two_forms_is_refused_in_json(footage, tmp_path):
+    twice = {unicodedata.normalize(form, "früh"): {"cuts": [1]} for form in ("NFC", "NFD")}
+    sidecar = tmp_path / "labels.json"
+    sidecar.write_text(json.dumps({"videos": twice}))
+    with pytest.raises(UsageError, match="name 'früh' twice; join the two"):
+        video(path=str(footage), labels=str(sidecar))
 
 
 def test_labels_of_absent_videos_are_counted(footage):

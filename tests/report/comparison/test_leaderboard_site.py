@@ -264,7 +264,7 @@ def test_python_writes_only_where_it_is_told(folders, tmp_path, monkeypatch):
     assert build_document(site).commands[-1].endswith(" --metrics accuracy")
     assert list(tmp_path.iterdir()) == []
     assert {row.metric for row in site.rows} == {"accuracy"}
-    with pytest.raises(se.UsageError, match="no samples in common with another model"):
+    with pytest.raises(se.UsageError, match=r"has one model, .*; give a run of another model"):
         se.leaderboard(folders[1][0])
     for compared in (se.leaderboard, se.compare):
         with pytest.raises(se.UsageError, match="give runs of two models or more"):
@@ -352,7 +352,7 @@ def test_a_model_has_one_name_on_all_data(site):
 
 def test_bad_input_is_an_error_in_one_line(folders):
     root, runs = folders
-    assert "no samples in common with another model" in refused("leaderboard", "0a", cwd=root)
+    assert "'0a' has one model, " in refused("leaderboard", "0a", cwd=root)
     assert "no samples in common" in refused("leaderboard", "0a", "alone", cwd=root)
     assert "no run in 'nowhere'" in refused("leaderboard", "nowhere", "0a", cwd=root)
     assert "given twice" in refused("leaderboard", "0a", "0a", cwd=root)

@@ -130,7 +130,7 @@ def test_a_port_that_is_taken_changes_nothing(root):
         (("--url", "https://example.org/review"), "has a path; a review needs a host name"),
         (("--port", "70000"), "--port 70000: give a whole number from 0 to 65,535"),
         (("--reviewer", "Admin"), "the name 'Admin' is reserved"),
-        (("--renew", "bulk, after an audit"), "no reviewer named"),
+        (("--renew", "bulk, after an audit"), "; --reviewer adds one"),
     ],
 )
 def test_a_set_or_address_that_cannot_be_served_is_refused_in_one_line(root, words, message):

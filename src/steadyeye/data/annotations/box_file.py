@@ -33,7 +33,7 @@ from steadyeye.data.annotations import coco_file
 from steadyeye.data.annotations.coco_geometry import once, repeats
 from steadyeye.data.classes.class_lists import classes_of_names
 from steadyeye.data.video.label_sidecar import Range, VideoLabels
-from steadyeye.data.video.paths import absence_notes, find_name, resolve_path
+from steadyeye.data.video.paths import absence_notes, compose, find_name, resolve_path
 
 CORNERS = ("x0", "y0", "x1", "y1")
 NEEDED = ("video", "frame", "label", *CORNERS)
@@ -133,7 +133,7 @@ def _frame(path: Place, image: Mapping[str, Any]) -> tuple[str, int]:
             f"'{path}': image {image['id']} is no frame of a video; give video and frame, or a "
             "file_name such as clip.mp4/000012.jpg"
         )
-    return str(video), read_whole(number, f"'{path}': the frame of image {image['id']}")
+    return compose(str(video)), read_whole(number, f"'{path}': the frame of image {image['id']}")
 
 
 def _of_csv(path: str) -> BoxFile:
@@ -167,7 +167,7 @@ def _row(row: Row) -> tuple[str, int, Entry]:
     corners, frame, video = (
         [row.number(key) for key in CORNERS],
         row.whole("frame"),
-        row.get("video"),
+        compose(row.get("video")),
     )
     label, crowd = " ".join(row.get("label").split()), row.get("crowd").lower()
     if crowd not in CROWD:

@@ -30,8 +30,9 @@ def imagenet_vid_robust(root: str, videos: list[str] | None = None) -> FrameSets
     """ImageNet-Vid-Robust in its released layout: 1,109 reviewed anchors, every frame labelled.
 
     `root` contains `metadata/pmsets.json`, `metadata/labels.json` and `val/`. Every frame has its
-    own label list; a set without neighbours counts as its anchor. `videos`: only these. A review
-    exported in this layout may have its own classes, in `metadata/classes.json`; with
+    own label list; a set without neighbours counts as its anchor. `videos`: only these. The id of a
+    frame is its file; if several sets have a frame, its name follows the file of the anchor. A
+    review exported in this layout may have its own classes, in `metadata/classes.json`; with
     `metadata/closed.json` no other class can occur. The name of the source says if its metadata are
     not the released ones, or only a part; then no published number is shown. Raises `UsageError`
     for inconsistent metadata. Shankar et al., "Do Image Classifiers Generalize Across Time?",
@@ -55,16 +56,18 @@ def imagenet_vid_robust(root: str, videos: list[str] | None = None) -> FrameSets
     closed = (metadata / "closed.json").is_file()
     own = replace(read(str(class_file)), closed=closed) if class_file.is_file() else None
     classes = own or shipped_classes("vid30")
-    every = [
-        _member(frame, anchor, labels, len(classes))
-        for anchor, neighbours in sets.items()
-        for frame in sorted({anchor, *neighbours})
-    ]
+    every = _tell_apart(
+        [
+            _member(frame, anchor, labels, len(classes))
+            for anchor, neighbours in sets.items()
+            for frame in sorted({anchor, *neighbours})
+        ]
+    )
     members = tuple(m for m in every if names is None or Path(m.video).name in names)
 
     inside = confine(base, metadata / "pmsets.json")
     for member in members:
-        inside(member.id)
+        inside(_file_of(member))
 
     several = sum(len(member.truth) > 1 for member in members)
     return FrameSets(
@@ -77,10 +80,29 @@ def imagenet_vid_robust(root: str, videos: list[str] | None = None) -> FrameSets
             *(("closed",) if own and closed else ()),
         ),
         members=members,
-        sample=sampler(lambda member: base / member.id),
-        image_files=lambda member: [base / member.id],
+        sample=sampler(lambda member: base / _file_of(member)),
+        image_files=lambda member: [base / _file_of(member)],
         notes=(*set_notes(members), f"{number_of(several, 'frame')} with several labels"),
     )
+
+
+def _file_of(member: Member) -> str:
+    return f"{member.video}/{_name_frame(member.id)}"
+
+
+def _name_frame(id_: str) -> str:
+    return id_[id_.rfind("/") + 1 :]
+
+
+def _tell_apart(members: Sequence[Member]) -> Sequence[Member]:
+    """The members, with an id of its own for each: near anchors share frames."""
+    times = Counter(member.id for member in members)
+    return [
+        replace(member, id=f"{member.group}/{_name_frame(member.id)}")
+        if times[member.id] > 1
+        else member
+        for member in members
+    ]
 
 
 def _mark(member: Member) -> str:

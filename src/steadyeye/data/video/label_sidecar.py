@@ -27,7 +27,13 @@ from steadyeye.core.storage.files import URL, Place
 from steadyeye.core.storage.text_files import read_json, read_table, read_whole
 from steadyeye.core.types import Classes, Labels
 from steadyeye.data.classes.class_lists import classes_of_names, close_list
-from steadyeye.data.video.paths import absence_notes, check_names, find_name, resolve_path
+from steadyeye.data.video.paths import (
+    absence_notes,
+    check_names,
+    compose,
+    find_name,
+    resolve_path,
+)
 
 WHOLE = 2**62
 ALL = "*"
@@ -166,7 +172,8 @@ def _json(path: Place) -> dict[str, Any]:
         if not isinstance(video, dict) or not isinstance(video.get("labels", []), list):
             raise UsageError(f"the labels '{path}': '{name}' must be an object with labels or cuts")
         video["labels"] = [_entry(path, name, entry) for entry in video.get("labels", [])]
-    return content
+    videos = _once(path, [(compose(name), video) for name, video in content["videos"].items()])
+    return {**content, "videos": videos}
 
 
 def _entry(path: Place, video: str, entry: Any) -> dict[str, Any]:
@@ -202,7 +209,7 @@ def _csv(path: Place) -> dict[str, Any]:
     videos: dict[str, Any] = {}
     for row in read_table(path, "labels", optional=COLUMNS):
         video, labels = (
-            row.get("video"),
+            compose(row.get("video")),
             _names((row.get("labels") or row.get("label")).split("|")),
         )
         if not video or not labels:

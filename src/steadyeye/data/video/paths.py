@@ -1,5 +1,6 @@
 """Where footage lies, and by which names a file of labels, cuts or boxes may call a video."""
 
+import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from importlib.util import find_spec
@@ -106,17 +107,24 @@ def holds(path: Place, suffixes: frozenset[str]) -> bool:
     return any(file.suffix.lower() in suffixes for file in (path, *walk_files(path)))
 
 
+def compose(name: str) -> str:
+    """A name with letters and accents in one form: macOS writes ü as two characters."""
+    return unicodedata.normalize("NFC", name)
+
+
 def names_of(video: str) -> tuple[str, ...]:
     """The names that a video goes by, the first that is written counts.
 
-    Its path within its folder, that without suffix, and the name of its file without suffix.
+    Its path within its folder, that without suffix, and the name of its file without suffix; each
+    composed.
     """
+    video = compose(video)
     path = PurePosixPath(video)
     return tuple(dict.fromkeys([video, str(path.with_suffix("")) if path.name else "", path.stem]))
 
 
 def find_name(video: str, written: Collection[str]) -> str | None:
-    """The name of a video in a file of labels; None if there is none."""
+    """The name of a video in a file of labels, whose names are composed; None if there is none."""
     return next((name for name in names_of(video) if name in written), None)
 
 

@@ -144,7 +144,7 @@ def _change_link(connection: Connection, name: str, link: Mapping[str, str | Non
     if not connection.execute(
         update(reviewers).where(reviewers.c.name == name, reviewers.c.name != BULK).values(**link)
     ).rowcount:
-        raise UsageError(f"no reviewer named '{name}'; add them first")
+        raise UsageError(f"no reviewer named '{name}'; --reviewer adds one")
     own = select(reviewers.c.id).where(reviewers.c.name == name).scalar_subquery()
     connection.execute(delete(sessions).where(sessions.c.reviewer == own))
 
