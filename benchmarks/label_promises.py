@@ -26,7 +26,7 @@ from steadyeye.core.stats.label_budget import RequiredShare, count_ends, fixed_s
 from steadyeye.data.sources.imagenet_vid_robust import imagenet_vid_robust
 from steadyeye.data.sources.ytbb_robust import ytbb_robust
 from steadyeye.data.video.pm_set_source import FrameSets
-from steadyeye.metrics.label_studies.judge import LEAST, judge, next_sets
+from steadyeye.metrics.label_studies.judge import LEAST, judge
 from steadyeye.metrics.label_studies.question import parse_question
 from steadyeye.metrics.label_studies.study import (
     LabelStudy,
@@ -222,8 +222,11 @@ def print_pools(root: Path, tries: int) -> None:
 def count_scenes(study_of_scenes: LabelStudy) -> tuple[int, bool | None]:
     """After how many scenes a study is enough, and its verdict."""
     labels: dict[str, tuple[str, ...]] = {}
-    while names := next_sets(study_of_scenes, labels):
-        labels[names[0]] = DAVIS_CLASSES[names[0].split("/")[0]]
+    for name in study_of_scenes.order:
+        if judge(study_of_scenes, labels).enough:
+            break
+        if not any(other in labels for other in study_of_scenes.scenes.get(name, ())):
+            labels[name] = DAVIS_CLASSES[name.split("/")[0]]
     result = judge(study_of_scenes, labels)
     return result.labels, result.holds
 

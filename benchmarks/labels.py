@@ -23,6 +23,7 @@ from steadyeye.core.stats.label_budget import (
     count_ends,
     count_ends_any_time,
 )
+from steadyeye.metrics.label_studies.cost import find_boundaries
 from steadyeye.metrics.label_studies.judge import LEAST
 from steadyeye.metrics.label_studies.premise_checks import CHECK_ERROR
 
@@ -54,8 +55,8 @@ def pool(distance: float) -> tuple[int, int]:
 
 def boundaries(requirement: RequiredShare) -> tuple[Ints, Ints]:
     """(consistent,) the most right that fail and the fewest that pass, after every label."""
-    ends = [requirement.boundaries(n) for n in range(1, requirement.consistent + 1)]
-    return np.array([fails for _, fails in ends]), np.array([passes for passes, _ in ends])
+    passing, failing = find_boundaries(requirement)
+    return failing[1:], passing[1:]
 
 
 def repeated_boundaries(population: int, needed: int) -> tuple[Ints, Ints]:

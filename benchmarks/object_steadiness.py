@@ -25,16 +25,12 @@ import numpy as np
 from steadyeye.core import plugins
 from steadyeye.core.boxes import Detections, detection_table, iou
 from steadyeye.core.spec import parse
-from steadyeye.metrics.sequences.object_steadiness import (
-    LEAST,
-    count_blinks,
-    count_class_changes,
-    count_flickers,
-    find_blinks,
-    measure_jitter,
-    measure_swing,
-    select_steady,
-)
+from steadyeye.metrics.blink_rate import blink_rate
+from steadyeye.metrics.box_jitter import box_jitter
+from steadyeye.metrics.class_change_rate import class_change_rate
+from steadyeye.metrics.confidence_swing import confidence_swing
+from steadyeye.metrics.flicker_rate import flicker_rate
+from steadyeye.metrics.sequences.object_steadiness import LEAST, find_blinks, select_steady
 from steadyeye.metrics.sequences.tracklets import (
     DETECTED,
     DIP,
@@ -65,11 +61,11 @@ HEAD_OF_STUDIES = (
     "|---|--:|--:|--:|--:|--:|--:|"
 )
 METRICS = {
-    "blink_rate": count_blinks,
-    "flicker_rate": count_flickers,
-    "class_change_rate": count_class_changes,
-    "box_jitter": measure_jitter,
-    "confidence_swing": measure_swing,
+    "blink_rate": blink_rate,
+    "flicker_rate": flicker_rate,
+    "class_change_rate": class_change_rate,
+    "box_jitter": box_jitter,
+    "confidence_swing": confidence_swing,
 }
 HEAD_OF_TRUTH = (
     "| detector | linked objects | frames | blink rate | true objects | frames | blink rate |\n"
@@ -120,7 +116,7 @@ def measure(name, linker, predictions):
     objects = link_by(linker, predictions, predictions.raw_detections, SCORE)
     took = 1000 * (time.perf_counter() - begin) / len(predictions)
     _linked[predictions] = {SCORE: objects}
-    rate = count_blinks(predictions, SCORE)
+    rate = blink_rate(predictions, SCORE)
     steady = select_steady(objects)
     blinks = find_blinks(objects)
     state = blinks.state[steady[blinks.first]]

@@ -233,7 +233,7 @@ def decide(browser: Any, served: Served, name: str) -> None:
         page.close()
 
 
-def visit(browser: Any, served: Served, target: Visit, **window: Any) -> page_checks.Opened:
+def visit(browser: Any, served: Served, target: Visit, **window: Any) -> page_checks.Window:
     """A page as in `target`, with its requests; close its `page.context` at the end."""
     look = window.pop("look")
     # a link redirects to the overview, and the check needs pages that stay
