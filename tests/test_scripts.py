@@ -50,8 +50,8 @@ def list_unknown(file):
     unknown = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            named = {alias.asname or alias.name: load(alias.name) for alias in node.names}
-            modules |= {name: module for name, module in named.items() if module}
+            by_alias = {alias.asname or alias.name: load(alias.name) for alias in node.names}
+            modules |= {name: module for name, module in by_alias.items() if module}
         if isinstance(node, ast.ImportFrom) and (module := load(node.module)):
             for alias in node.names:
                 value = find(module, alias.name)

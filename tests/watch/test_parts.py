@@ -395,7 +395,7 @@ def test_an_event_arrives_as_json(receiver):
     assert receiver.bodies == [
         ("/hook?key=1", "application/json", {"event": "broken", "what": "é"})
     ]
-    assert (hooks.sent, hooks.failed, lines) == (1, 0, [])
+    assert (hooks.deliveries, hooks.failures, lines) == (1, 0, [])
 
 
 def test_a_name_and_a_password_in_the_address_are_sent(receiver):
@@ -403,15 +403,15 @@ def test_a_name_and_a_password_in_the_address_are_sent(receiver):
     hooks = Webhooks([f"http://me:p%40ss@127.0.0.1:{receiver.server_port}/hook"], print, waits=())
     hooks.post({"event": "broken"})
     hooks.close(20)
-    assert (hooks.sent, hooks.failed) == (1, 0)
+    assert (hooks.deliveries, hooks.failures) == (1, 0)
     assert b64decode(receiver.logins[0].removeprefix("Basic ")) == b"me:p@ss"
 
 
 def test_an_event_is_tried_a_few_times_and_then_given_up(receiver):
     hooks, lines = post(receiver, [500, 503])
-    assert (hooks.sent, len(receiver.bodies), lines) == (1, 3, [])
+    assert (hooks.deliveries, len(receiver.bodies), lines) == (1, 3, [])
     hooks, lines = post(receiver, [500] * 9)
-    assert (hooks.failed, len(receiver.bodies)) == (1, 6)
+    assert (hooks.failures, len(receiver.bodies)) == (1, 6)
     reason = "tried 3 times: HTTP Error 500: Internal Server Error"
     assert lines == [
         f"alert not delivered to http://127.0.0.1:{receiver.server_port}/hook, {reason}",
@@ -423,7 +423,7 @@ def test_an_event_is_tried_a_few_times_and_then_given_up(receiver):
 def test_an_address_that_sends_elsewhere_is_not_followed(receiver):
     hooks, _ = post(receiver, [302] * 3)
     assert {path for path, _, _ in receiver.bodies} == {"/hook?key=1"}
-    assert hooks.failed == 1
+    assert hooks.failures == 1
 
 
 def test_an_address_that_does_not_answer_does_not_delay_another(receiver):
@@ -434,7 +434,7 @@ def test_an_address_that_does_not_answer_does_not_delay_another(receiver):
         hooks.post({"number": number})
     hooks.close(2)
     assert [body["number"] for _, _, body in receiver.bodies] == [0, 1, 2]
-    assert (hooks.sent, hooks.failed, lines[-1]) == (3, 3, "3 of 6 posts not delivered")
+    assert (hooks.deliveries, hooks.failures, lines[-1]) == (3, 3, "3 of 6 posts not delivered")
 
 
 def test_an_address_that_nobody_answers_at_holds_nothing_up():
@@ -443,7 +443,7 @@ def test_an_address_that_nobody_answers_at_holds_nothing_up():
     for number in range(150):
         hooks.post({"number": number})
     hooks.close(0.2)
-    assert hooks.failed == 150
+    assert hooks.failures == 150
     full = "alert not delivered to http://127.0.0.1:9/none: 100 newer ones wait"
     refused = "tried once: [Errno 111] Connection refused"
     # the thread takes one of them before the queue is full, or while it is

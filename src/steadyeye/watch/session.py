@@ -297,7 +297,7 @@ class Watch:
                 "most": settings.keep,
                 "left_out": ring.left_out,
             },
-            "webhooks": {"sent": self.webhooks.sent, "failed": self.webhooks.failed},
+            "webhooks": {"sent": self.webhooks.deliveries, "failed": self.webhooks.failures},
         }
 
     def _measure_rate(self) -> float:

@@ -54,12 +54,12 @@ class Webhooks:
         self._queues = [_Queue(address, say, tuple(waits)) for address in addresses]
 
     @property
-    def sent(self) -> int:
+    def deliveries(self) -> int:
         """The number of posts that an address took."""
         return sum(queue.sent for queue in self._queues)
 
     @property
-    def failed(self) -> int:
+    def failures(self) -> int:
         """The number of posts that were given up."""
         return sum(queue.failed for queue in self._queues)
 
@@ -74,8 +74,9 @@ class Webhooks:
         until = monotonic() + seconds
         for queue in self._queues:
             queue.close(until)
-        if self.failed:
-            self.say(f"{self.failed} of {number_of(self.failed + self.sent, 'post')} not delivered")
+        if failures := self.failures:
+            total = number_of(failures + self.deliveries, "post")
+            self.say(f"{failures} of {total} not delivered")
 
 
 class _Queue:
