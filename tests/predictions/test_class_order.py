@@ -8,6 +8,7 @@ import pytest
 from hand_tables import table
 
 import steadyeye as se
+from steadyeye.core.boxes import BoxTable, areas
 from steadyeye.core.format import percent
 from steadyeye.predictions.class_order import describe_class_order
 
@@ -80,6 +81,68 @@ def test_one_video_few_samples_or_several_labels_tell_nothing():
     assert describe_class_order(both) == ""
     unlabelled = replace(predictions, truth=np.zeros_like(predictions.truth))
     assert describe_class_order(unlabelled) == ""
+
+
+def detect(order, accuracy=0.9, seed=0, images=30, per_image=4, junk=50):
+    """Detections of a detector that finds objects and names them in another order.
+
+    `junk`: weak boxes anywhere in every image, of any class.
+    """
+    rng = np.random.default_rng(seed)
+    image = np.repeat(np.arange(images), per_image)
+    label = rng.integers(0, CLASSES, len(image))
+    low = np.stack(
+        [np.tile(np.arange(per_image) * 100.0, images), rng.uniform(0, 300, len(image))], 1
+    )
+    corners = np.concatenate([low, low + rng.uniform(40, 90, low.shape)], 1)
+    meant = np.where(rng.random(len(image)) < accuracy, label, rng.integers(0, CLASSES, len(image)))
+    weak = np.repeat(np.arange(images), junk)
+    start = rng.uniform(0, 300, (len(weak), 2))
+    boxes = np.concatenate([start, start + rng.uniform(20, 100, start.shape)], 1)
+    order_of_rows = np.argsort(np.concatenate([image, weak]), kind="stable")
+    detections = box_table(
+        np.concatenate([image, weak])[order_of_rows],
+        np.concatenate([np.asarray(order)[meant], rng.integers(0, CLASSES, len(weak))])[
+            order_of_rows
+        ],
+        np.concatenate([corners + rng.normal(0, 1, corners.shape), boxes])[order_of_rows],
+        np.concatenate([rng.uniform(0.5, 1, len(image)), rng.uniform(0, 0.1, len(weak))])[
+            order_of_rows
+        ],
+    )
+    names = [f"i{n}" for n in range(images)]
+    plain = table(np.zeros((images, CLASSES)), [()] * images, names, [0] * images)
+    truth = box_table(image, label, corners, np.ones(len(image)))
+    return replace(plain, boxes=truth, detections=detections), label, np.asarray(order)[meant]
+
+
+def box_table(image, label, corners, score):
+    return BoxTable(image, label, corners, score, np.zeros(len(image), np.bool_), areas(corners))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_rotated_order_of_a_detector_is_named(seed):
+    predictions, label, predicted = detect(ROTATED, seed=seed)
+    sentence = describe_class_order(predictions)
+    names = predictions.classes
+    right = np.mean(np.roll(np.arange(CLASSES), 1)[predicted] == label)
+    assert f"'{names[1]}' for '{names[0]}'" in sentence
+    assert f"so, {percent(right)} of 120 objects are right" in sentence
+    assert f"as they were read {percent(np.mean(predicted == label))}" in sentence
+
+
+@pytest.mark.parametrize("accuracy", [0.0, 0.3, 0.6, 1.0])
+@pytest.mark.parametrize("order", [range(CLASSES), SWAPPED, (2,) * CLASSES])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_bad_detector_is_not_doubted(order, accuracy, seed):
+    assert describe_class_order(detect(order, accuracy, seed)[0]) == ""
+
+
+def test_a_detector_without_detections_or_objects_is_not_doubted():
+    predictions = detect(ROTATED)[0]
+    nothing = box_table(np.zeros(0, int), np.zeros(0, int), np.zeros((0, 4)), np.zeros(0))
+    assert describe_class_order(replace(predictions, detections=nothing)) == ""
+    assert describe_class_order(replace(predictions, boxes=nothing)) == ""
 
 
 def tell_colour(images):

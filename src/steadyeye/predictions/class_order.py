@@ -5,15 +5,25 @@ that are wrong, but wrong in the same way: each class stands where another one s
 learned from every second video and tested on the others, so that chance does not look like one.
 """
 
+from typing import TypeAlias
+
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.core.boxes import iou
 from steadyeye.core.errors import list_texts
 from steadyeye.core.format import number_of, percent
 from steadyeye.core.predictions import Predictions
 
+Answers: TypeAlias = tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]
+"""(n,) each: rows of the predictions, the true and the predicted class."""
+
 LEAST = 30
-"""Labelled samples below which nothing is said."""
+"""Labelled samples or objects below which nothing is said."""
+IMAGES, OBJECTS = 300, 10_000
+"""Images and objects of a detector that are looked at, from the first on."""
+IOU = 0.5
+"""Intersection over union from which a detection is on an object."""
 TIMES, MORE = 2.0, 0.3
 """Another order is said if it makes this many times, and this share more, of the samples right."""
 NAMED = 3
@@ -23,14 +33,16 @@ NAMED = 3
 def describe_class_order(predictions: Predictions) -> str:
     """Which classes seem to stand for others, in one sentence; "" if none do.
 
-    Only samples with one label count, predicted as a class of the data.
+    Of a classifier only samples with one label count, predicted as a class of the data; of a
+    detector only true objects in the first `IMAGES` images with objects that a detection of any
+    class overlaps by half.
     """
-    known = predictions.valid & (predictions.truth.sum(axis=1) == 1)
-    rows = np.flatnonzero(known & (predictions.predicted_class >= 0))
-    if len(rows) < LEAST or predictions.right[rows].mean() * TIMES > 1:
+    noun = "object" if predictions.boxes is not None else "sample"
+    list_answers = _list_objects if noun == "object" else _list_samples
+    rows, true, predicted = list_answers(predictions)
+    as_read = float((true == predicted).mean()) if len(rows) else 1.0
+    if len(rows) < LEAST or as_read * TIMES > 1:
         return ""
-    true = predictions.truth[rows].argmax(axis=1)
-    predicted = predictions.predicted_class[rows]
     _, video = predictions.clusters
     classes = len(predictions.classes)
     # images that are of no video are each on their own
@@ -39,7 +51,7 @@ def describe_class_order(predictions: Predictions) -> str:
     for part in (half, ~half):
         order = _learn_order(true[~part], predicted[~part], classes)
         right[part] = order[np.minimum(predicted[part], classes)] == true[part]
-    as_read, best = predictions.right[rows].mean(), right.mean()
+    best = float(right.mean())
     order = _learn_order(true, predicted, classes)
     moved = [c for c in range(classes) if order[c] not in {c, -1}]
     if best < max(as_read * TIMES, as_read + MORE) or len(moved) < 2:
@@ -48,9 +60,35 @@ def describe_class_order(predictions: Predictions) -> str:
     pairs = list_texts([f"'{names[c]}' for '{names[order[c]]}'" for c in moved], NAMED)
     return (
         f"the classes seem to be in another order, {pairs}: so, {percent(best)} of "
-        f"{number_of(len(rows), 'sample')} are right, as they were read {percent(as_read)}; check "
+        f"{number_of(len(rows), noun)} are right, as they were read {percent(as_read)}; check "
         "the order of the model's classes"
     )
+
+
+def _list_samples(predictions: Predictions) -> Answers:
+    """Rows with one label, their label, and the predicted class."""
+    known = predictions.valid & (predictions.truth.sum(axis=1) == 1)
+    rows = np.flatnonzero(known & (predictions.predicted_class >= 0))
+    return rows, predictions.truth[rows].argmax(axis=1), predictions.predicted_class[rows]
+
+
+def _list_objects(predictions: Predictions) -> Answers:
+    """Rows of true objects, their class, and that of the surest detection on them."""
+    truth, detections = predictions.boxes, predictions.detections
+    answers: list[tuple[int, int, int]] = []
+    if truth is None or detections is None:
+        return (np.zeros(0, np.intp),) * 3
+    objects = np.flatnonzero(~truth.crowd[:OBJECTS] & (truth.label[:OBJECTS] >= 0))
+    for image in np.unique(truth.image[objects])[:IMAGES]:
+        own = objects[truth.image[objects] == image]
+        first, last = np.searchsorted(detections.image, [image, image + 1])
+        overlaps = iou(truth.boxes[own], detections.boxes[first:last]) >= IOU
+        scores = np.where(overlaps, detections.score[first:last], -1.0)
+        for place in np.flatnonzero(overlaps.any(axis=1)):
+            label = detections.label[first + scores[place].argmax()]
+            answers.append((int(image), int(truth.label[own[place]]), int(label)))
+    rows, true, predicted = np.array(answers, dtype=np.intp).reshape(-1, 3).T
+    return rows, true, predicted
 
 
 def _learn_order(

@@ -192,11 +192,11 @@ def _find_doubt(table: pa.Table, boxes: CellBoxes, predictions: Predictions) -> 
     """`Predictions.doubt`, of images as the source has them."""
     if {"operator", "target"} & set(predictions.tags):
         return ""
-    if boxes.detections is None:
-        return describe_class_order(predictions)
-    if "size" not in table.column_names:
-        return ""
-    return describe_mismatch(boxes.truth, boxes.detections, matrix(table["size"], np.float64))
+    order = describe_class_order(predictions)
+    if boxes.detections is None or "size" not in table.column_names:
+        return order
+    sizes = matrix(table["size"], np.float64)
+    return describe_mismatch(boxes.truth, boxes.detections, sizes) or order
 
 
 def _read_texts(column: pa.ChunkedArray) -> NDArray[np.str_]:
