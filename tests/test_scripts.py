@@ -88,3 +88,17 @@ def test_a_name_that_is_gone_is_reported(tmp_path):
         "steadyeye.core.format.per_mille",
         "measure_house.count_nothing",
     ]
+
+
+@pytest.mark.slow
+def test_rows_of_the_coverage_of_single_images_have_a_cell_for_each_column(monkeypatch, capsys):
+    import coverage_statistics
+
+    name = "difference of mAP, 4 × as many single images"
+    words = ["coverage_statistics.py", "--tries", "2", "--videos", "10", "--only", name]
+    monkeypatch.setattr("sys.argv", words)
+    coverage_statistics.main()
+    head, _, row = (line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines())
+    assert len(row) == len(head)
+    assert row[head.index("correlation 0.3")] == "–"
+    assert row[head.index("worst end")].endswith("%")
