@@ -102,3 +102,11 @@ def test_rows_of_the_coverage_of_single_images_have_a_cell_for_each_column(monke
     assert len(row) == len(head)
     assert row[head.index("correlation 0.3")] == "–"
     assert row[head.index("worst end")].endswith("%")
+
+
+@pytest.mark.slow
+def test_the_sweep_of_the_benchmark_has_the_operators_that_need_no_gradient():
+    import operators
+    import sweep
+
+    assert sorted(sweep.list_operators()) == sorted(operators.LIMITS)
