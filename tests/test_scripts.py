@@ -110,3 +110,12 @@ def test_the_sweep_of_the_benchmark_has_the_operators_that_need_no_gradient():
     import sweep
 
     assert sorted(sweep.list_operators()) == sorted(operators.LIMITS)
+
+
+@pytest.mark.slow
+def test_no_job_beside_other_tools_answers_from_the_cache(tmp_path, monkeypatch):
+    import peers
+
+    monkeypatch.setenv("STEADYEYE_CACHE", str(tmp_path / "earlier"))
+    script = "from steadyeye.runner.cache import settings; print(int(settings.folder() is None))"
+    assert peers.run_job(script, [], tmp_path / "run")[2] == "1"
