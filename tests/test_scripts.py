@@ -5,6 +5,7 @@ A function that was renamed or moved breaks a script without a word until somebo
 
 import ast
 import importlib
+import importlib.util
 from functools import cache
 from types import ModuleType
 
@@ -119,3 +120,12 @@ def test_no_job_beside_other_tools_answers_from_the_cache(tmp_path, monkeypatch)
     monkeypatch.setenv("STEADYEYE_CACHE", str(tmp_path / "earlier"))
     script = "from steadyeye.runner.cache import settings; print(int(settings.folder() is None))"
     assert peers.run_job(script, [], tmp_path / "run")[2] == "1"
+
+
+@pytest.mark.slow
+def test_trackers_of_a_package_that_is_not_installed_are_left_out():
+    import blink_scores
+    from object_steadiness import TRACKERS
+
+    others = TRACKERS if importlib.util.find_spec("trackers") else ()
+    assert list(blink_scores.list_linkers()) == ["steadyeye", *others]
