@@ -12,6 +12,9 @@ from types import ModuleType
 import pytest
 from conftest import ROOT
 
+from steadyeye.core import plugins
+from steadyeye.core.spec import Spec
+
 FOLDERS = (ROOT / "tools", ROOT / "benchmarks", ROOT / "tests" / "fixtures", ROOT / "tests")
 SCRIPTS = sorted(
     file.relative_to(ROOT).as_posix()
@@ -129,3 +132,17 @@ def test_trackers_of_a_package_that_is_not_installed_are_left_out():
 
     others = TRACKERS if importlib.util.find_spec("trackers") else ()
     assert list(blink_scores.list_linkers()) == ["steadyeye", *others]
+
+
+@pytest.mark.slow
+def test_real_images_are_judged_among_the_thirty_classes_alone(tmp_path, test_data):
+    import real_images
+
+    folder = real_images.collect(test_data, tmp_path)
+    settings = {"path": f"{folder}/frames", "anchors": 21, "k": 0}
+    source = plugins.build(
+        "sources", Spec("frames", settings | {"labels": f"{folder}/labels.json"})
+    )
+    assert len(source) == 252
+    assert len(source.classes.names) == 30
+    assert source.classes.closed
