@@ -54,8 +54,8 @@ def list_unknown(file):
     unknown = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            named = {alias.asname or alias.name: load(alias.name) for alias in node.names}
-            modules |= {name: module for name, module in named.items() if module}
+            aliases = {alias.asname or alias.name: load(alias.name) for alias in node.names}
+            modules |= {name: module for name, module in aliases.items() if module}
         if isinstance(node, ast.ImportFrom) and (module := load(node.module)):
             for alias in node.names:
                 value = find(module, alias.name)
