@@ -25,7 +25,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
-from object_steadiness import mark_true, use
+from object_steadiness import list_linkers, mark_true
 
 from steadyeye.core.boxes import iou
 from steadyeye.metrics.sequences import tracklets
@@ -68,7 +68,6 @@ SETTINGS = (
     ("SMOOTHING", 1.0),
 )
 """Constants of linking that must agree on a link; the first is unchanged."""
-TRACKERS = ("ByteTrackTracker", "OCSORTTracker", "BoTSORTTracker", "SORTTracker")
 CONFIDENT = 0.6
 """Score of both ends of a blink that is not near the threshold."""
 
@@ -102,11 +101,6 @@ def link_with(table, name, value):
     """The objects of a table, linked with another value of a constant."""
     with patch.object(tracklets, name, value):
         return link_by(assign_frame_by_frame, table, table.raw_detections, SCORE)
-
-
-def list_linkers():
-    """Our linker and those of `TRACKERS`, by name."""
-    return {"steadyeye": assign_frame_by_frame, **{name: use(name) for name in TRACKERS}}
 
 
 def compare(cell):

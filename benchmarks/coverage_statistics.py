@@ -4,7 +4,7 @@ Means over levels and operators of a sweep, their failure points, the changes th
 measures and their difference from a control, and mAP. The truth is the mean of a large population,
 of mAP that of the classes that a sample holds. Intervals are those of the package itself.
 
-    python benchmarks/coverage_statistics.py [--tries 2000] [--only map]
+    python benchmarks/coverage_statistics.py [--tries 2000] [--only mAP]
 """
 
 import argparse
@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from interval_coverage import CORRELATIONS, VIDEOS, Covered, line, print_head
 from numpy.typing import NDArray
 from scipy.special import expit
 from scipy.stats import norm
@@ -23,20 +24,10 @@ from steadyeye.degradation.failure_points import first_below
 from steadyeye.metrics.detection.frame_ap import ap, spread_of
 from steadyeye.metrics.detection.matching import Matched, match
 
-VIDEOS = (3, 5, 10, 20, 50)
-CORRELATIONS = (0.05, 0.3, 0.8)
 POPULATION = 40_000  # images
 WIDTHS = 200
 LEVELS = 30
 Floats = NDArray[np.float64]
-
-
-class Covered(NamedTuple):
-    """As in `coverage.py`: (tries,) low end above the truth, high end below it, mean width."""
-
-    above: NDArray[np.bool_] | None
-    below: NDArray[np.bool_] | None
-    width: float | None
 
 
 def latent(
@@ -279,7 +270,7 @@ def singly_apart(
 
 
 def single(rng: np.random.Generator, videos: int, correlation: float, tries: int) -> list[Covered]:
-    """MAP of images that each stand for themselves, eight of them where there is one video."""
+    """MAP of images that each stand for themselves, four where there is one video."""
     return mean_ap(rng, 4 * videos, 0.0, tries, 1)
 
 
@@ -302,28 +293,13 @@ def main() -> None:
     parser.add_argument("--only", choices=sorted(CASES))
     parser.add_argument("--videos", type=int, nargs="*", default=VIDEOS)
     arguments = parser.parse_args()
-    print(
-        "| number | videos | "
-        + " | ".join(f"correlation {c}" for c in CORRELATIONS)
-        + " | worst end |"
-    )
-    print("|---|---|" + "---|" * (len(CORRELATIONS) + 1))
+    print_head()
     for name in [arguments.only] if arguments.only else CASES:
+        # single images have no videos, hence no correlation
+        correlations = CORRELATIONS[: 1 if CASES[name] in (single, singly_apart) else None]
         for videos in arguments.videos:
-            cells, ends = [], 0.0
-            for correlation in CORRELATIONS[: 1 if CASES[name] in (single, singly_apart) else None]:
-                rng = np.random.default_rng([videos, round(100 * correlation)])
-                tried = CASES[name](rng, videos, correlation, arguments.tries)
-                measured = [trial for trial in tried if trial.width is not None]
-                if not measured:
-                    cells.append("too few")
-                    continue
-                missed = [(trial.above.mean(), trial.below.mean()) for trial in measured]
-                ends = max(ends, *(max(pair) for pair in missed))
-                width = np.mean([trial.width for trial in measured])
-                part = "" if len(measured) == len(tried) else f", {len(measured)} of {len(tried)}"
-                cells.append(f"{1 - max(map(sum, missed)):.1%} ({width:.2f}{part})")
-            print(f"| {name} | {videos} | {' | '.join(cells)} | {ends:.1%} |", flush=True)
+            row = line(name, CASES[name], videos, arguments.tries, correlations)
+            print(row, flush=True)
 
 
 if __name__ == "__main__":

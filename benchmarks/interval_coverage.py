@@ -7,7 +7,7 @@ number adds one.
 """
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -112,7 +112,7 @@ def _chance(
 def _excludes(
     lead: NDArray[np.float64], totals: NDArray[np.float64], gap: float
 ) -> NDArray[np.bool_]:
-    """(tries,) whether the low end of `clustered.ends` lies above a gap."""
+    """(tries,) whether the low end of `proportions.cluster_ends` lies above a gap."""
     half = proportions.subsets(lead.shape[1])
     tail = bounded_means.TAIL
     below = np.mean((lead - max(gap, 0) * totals) @ half.T <= 1e-9, axis=1) <= tail
@@ -128,22 +128,36 @@ CASES: dict[str, Case] = {
 }
 
 
-def line(name: str, case: Case, videos: int, tries: int) -> str:
-    """A row of the table: coverage (width) at each correlation, and the worst single end."""
+def line(
+    name: str, case: Case, videos: int, tries: int, correlations: Sequence[float] = CORRELATIONS
+) -> str:
+    """A row of the table: coverage (width) at each correlation, and the worst single end.
+
+    A cell says how many of the case's truths have intervals, if not all; `correlations`: those that
+    are simulated, a dash for the others.
+    """
     cells, ends = [], 0.0
-    for correlation in CORRELATIONS:
+    for correlation in correlations:
         rng = np.random.default_rng([videos, round(100 * correlation)])
-        trials = [
-            trial for trial in case(rng, videos, correlation, tries) if trial.width is not None
-        ]
+        every = case(rng, videos, correlation, tries)
+        trials = [trial for trial in every if trial.width is not None]
         if not trials:
             cells.append("too few")
             continue
         missed = [(trial.above.mean(), trial.below.mean()) for trial in trials]
         ends = max(ends, *(max(pair) for pair in missed))
         width = np.mean([trial.width for trial in trials])
-        cells.append(f"{1 - max(map(sum, missed)):.1%} ({width:.2f})")
+        part = "" if len(trials) == len(every) else f", {len(trials)} of {len(every)}"
+        cells.append(f"{1 - max(map(sum, missed)):.1%} ({width:.2f}{part})")
+    cells += ["–"] * (len(CORRELATIONS) - len(correlations))
     return f"| {name} | {videos} | {' | '.join(cells)} | {ends:.1%} |"
+
+
+def print_head() -> None:
+    """Print the head of a table of `line`."""
+    columns = " | ".join(f"correlation {c}" for c in CORRELATIONS)
+    print(f"| number | videos | {columns} | worst end |")
+    print("|---|---|" + "---|" * (len(CORRELATIONS) + 1))
 
 
 def main() -> None:
@@ -152,12 +166,7 @@ def main() -> None:
     parser.add_argument("--tries", type=int, default=4_000)
     parser.add_argument("--only", choices=sorted(CASES))
     arguments = parser.parse_args()
-    print(
-        "| number | videos | "
-        + " | ".join(f"correlation {c}" for c in CORRELATIONS)
-        + " | worst end |"
-    )
-    print("|---|---|" + "---|" * (len(CORRELATIONS) + 1))
+    print_head()
     for name in [arguments.only] if arguments.only else CASES:
         for videos in VIDEOS:
             print(line(name, CASES[name], videos, arguments.tries), flush=True)

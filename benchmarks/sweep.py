@@ -25,9 +25,15 @@ from steadyeye.data.images import image_file
 from steadyeye.runner import validate
 from steadyeye.runner.job import Job
 from steadyeye.runner.run import run
+from steadyeye.runner.sweep import operators as find_operators
 
 FRAMES = "davis/JPEGImages/*/*.jpg"
 TENSORS = 512
+
+
+def list_operators() -> list[str]:
+    """The operators of Swingler 2022 that need no gradient."""
+    return [operator.name for operator in find_operators("all", gradients=False)]
 
 
 def sweep(name: str, source: str, operators: str, out: Path) -> tuple[int, float]:
@@ -58,7 +64,7 @@ def main() -> None:
     for i, tensor in enumerate(tensors):
         model.settings.preprocessing(image_file.read(files[i % len(files)]), tensor)
     network = exported(name, tensors[:1])
-    every = [n for n in plugins.names("operators") if n not in ("callable", "gradient_descent")]
+    every = list_operators()
     jobs = [("all", ", ".join(every))] + [(n, n) for n in every if options.each]
     print(f"{name}, {len(files)} photos, median of {options.rounds} rounds")
     print(f"{'operators':<16}{'passes':>9}{'bare /s':>9}{'sweep /s':>10}{'sweep÷bare':>12}")

@@ -396,6 +396,8 @@ def main() -> int:
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
     parser.add_argument("pages", nargs="*", help="below docs/; all if left out")
     arguments = parser.parse_args()
+    if unknown := set(arguments.pages) - set(list_pages()):
+        parser.error(f"no page docs/{min(unknown)}; name it below docs/, as how-to/pm-k.md")
     failed = 0
     with tempfile.TemporaryDirectory(prefix="tutorials-") as path:
         data = arguments.data if arguments.data.is_dir() else None

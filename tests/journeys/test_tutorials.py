@@ -117,3 +117,11 @@ def test_a_command_outside_the_blocks_that_are_run_is_reported(monkeypatch, tmp_
     write_page(monkeypatch, tmp_path, "```\nsteadyeye run job.toml\n```\n")
     (fault,) = tutorials.check_page("page.md")
     assert "stands in no block `console`" in fault
+
+
+def test_a_page_that_does_not_exist_is_refused_in_one_line(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["check_tutorials.py", "how-to/pmk.md"])
+    with pytest.raises(SystemExit):
+        tutorials.main()
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.endswith("no page docs/how-to/pmk.md; name it below docs/, as how-to/pm-k.md")

@@ -58,7 +58,7 @@ def repeat_notes(shares: Mapping[str, float]) -> tuple[str, ...]:
     return (
         f"{len(many):,} of {number_of(len(shares), 'video')} with repeated frames: "
         f"{percent(shares[most])} of '{most}' show the picture before them again, as after "
-        "conversion to a higher frame rate; predictions do not change there, so there are fewer "
+        "conversion to a higher frame rate; predictions hardly change there, so there are fewer "
         "flips a frame, and ±k frames show fewer pictures; leave repeats out with FFmpeg's "
         "mpdecimate",
     )
