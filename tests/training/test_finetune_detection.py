@@ -305,7 +305,7 @@ def test_notes_count_the_boxes_that_no_loss_is_computed_of(specs):
     ]
     assert layers
     assert frozen.record()["frozen"] == [*weights, *layers]
-    assert f"{len(layers)} layers of batch normalisation are frozen" in frozen.notes[-1]
+    assert f"{len(layers)} layers of batch normalisation frozen as" in frozen.notes[-1]
 
 
 def test_crowds_and_objects_outside_in_the_judgement(specs):
@@ -483,7 +483,7 @@ def test_a_trained_backbone_stays_frozen_where_torchvision_freezes_it(
     assert body.layer2[0].conv1.weight.requires_grad
     assert not [m for m in task.module.modules() if isinstance(m, torch.nn.BatchNorm2d)]
     assert any(note.endswith("first 'backbone.body.conv1.weight'") for note in task.notes)
-    assert any("104 layers of batch normalisation are frozen" in note for note in task.notes)
+    assert any("104 layers of batch normalisation frozen as" in note for note in task.notes)
     detector = rebuild_detector(task, tmp_path / "ft")
     from steadyeye.models.detectors import torchvision_networks
 
