@@ -66,7 +66,7 @@ MISTAKES = [
     ),
     (
         ("run", "--model", "torch(path='py:mine:predict')", "--data", "clip.mp4"),
-        "give classes='…'",
+        "name a function without arguments that returns a torch.nn.Module",
     ),
     ((*DEGRADE, "--operators", "jpg"), "did you mean 'jpeg'?"),
     ((*DEGRADE, "--operators", "jpeg", "--levels", "0-30"), "write first:last"),
@@ -94,7 +94,7 @@ MISTAKES = [
         ("explain", *CLIP[1:], "--analyses", "patch", "--out", "e"),
         "did you mean 'patch_shuffle'?",
     ),
-    (("finetune", *CLIP[1:], "--out", "f"), "give --val SPEC or --holdout 0.2"),
+    (("finetune", *CLIP[1:], "--out", "f"), "give the torch model it was made from"),
     (
         ("run", "clip.mp4", "--model", "mine:predict"),
         "zero byte); a job is a .toml file",

@@ -211,7 +211,7 @@ def count_statements(tmp_path, anchors, people=2):
 
 def measure_now(review):
     with review.db.reading() as c:
-        return agreement.measure(c, review.plan)
+        return agreement.measure(c, review.folder, review.plan)
 
 
 @pytest.mark.slow

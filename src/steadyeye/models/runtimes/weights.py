@@ -248,7 +248,13 @@ def _check_pickle(file: Path, allowed: bool, why: str = "") -> None:
 
 def _build_module(path: str) -> nn.Module:
     target = attribute(path)
-    built = target if isinstance(target, nn.Module) else target()
+    try:
+        built = target if isinstance(target, nn.Module) else target()
+    except TypeError as error:
+        raise UsageError(
+            f"'{path}' cannot be called: {one_line(error)}; name a function without arguments that "
+            "returns a torch.nn.Module"
+        ) from error
     if not isinstance(built, nn.Module):
         raise UsageError(
             f"'{path}' gives a {type(built).__name__}, not a torch.nn.Module; name a function that "
