@@ -168,6 +168,8 @@ def test_unreadable_torch_files_are_refused_in_one_line(tmp_path, ten):
         ("py:toy_network:net", "cannot import 'toy_network'"),
         ("py:toy_networks:no_module", "gives a str"),
         ("py:toy_networks:wrapped", "returns a dict"),
+        ("py:toy_networks:brightness", "name a function without arguments"),
+        ("py:toy_networks:faulty", "TypeError: faulty itself"),
     ]:
         with pytest.raises(UsageError, match=message) as error:
             build("torch", path=path, classes=ten, recipe=SMALL)

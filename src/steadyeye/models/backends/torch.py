@@ -60,7 +60,8 @@ def torch(  # noqa: PLR0913 — the keyword arguments of a spec
         network = fill(network, Path(checkpoint).expanduser())
     name = path.rpartition(":")[2] if path.startswith("py:") else Path(path).stem
     settings = with_output(read_recipe(recipe), recipe, TorchModule(network), path)
-    names = read_classes(classes, _count_outputs(network, settings), path)
+    width = _count_outputs(network, settings) if classes is None else None
+    names = read_classes(classes, width, path)
     note = note_assumed_classes(classes, names)
     return torch_classifier(network, name, names, settings, execution, note)
 

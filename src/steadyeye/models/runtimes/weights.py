@@ -251,6 +251,8 @@ def _build_module(path: str) -> nn.Module:
     try:
         built = target if isinstance(target, nn.Module) else target()
     except TypeError as error:
+        if error.__traceback__ and error.__traceback__.tb_next:
+            raise  # of the function itself
         raise UsageError(
             f"'{path}' cannot be called: {one_line(error)}; name a function without arguments that "
             "returns a torch.nn.Module"
