@@ -1,4 +1,4 @@
-"""Frames that show the picture before them again, as after conversion to a higher frame rate.
+"""Frames that repeat the picture before them, as after conversion to a higher frame rate.
 
 An encoder stores a repeated picture with slight differences, and pictures of a still scene hardly
 differ either. So a frame counts as a repeat if it differs from the one before far less than is
@@ -57,8 +57,8 @@ def repeat_notes(shares: Mapping[str, float]) -> tuple[str, ...]:
     most = max(many, key=lambda name: shares[name])
     return (
         f"{len(many):,} of {number_of(len(shares), 'video')} with repeated frames: "
-        f"{percent(shares[most])} of '{most}' show the picture before them again, as after "
+        f"{percent(shares[most])} of '{most}' repeat the picture before them, as after "
         "conversion to a higher frame rate; predictions hardly change there, so there are fewer "
-        "flips a frame, and ±k frames show fewer pictures; leave repeats out with FFmpeg's "
+        "flips per frame, and ±k frames show fewer pictures; remove repeats with FFmpeg's "
         "mpdecimate",
     )
