@@ -135,8 +135,8 @@ def test_the_shares_are_those_of_the_definition():
         for i in range(len(image))
     ]
     sentence = describe_mismatch(truth, detections, sizes)
-    assert f"read so, {percent(np.mean(right))} of 180 objects" in sentence
-    assert f"as they were read {percent(np.mean(hits))}" in sentence
+    assert f"read that way, {percent(np.mean(right))} of 180 objects" in sentence
+    assert f"instead of {percent(np.mean(hits))}" in sentence
 
 
 def overlap(box, other):
@@ -150,7 +150,7 @@ def overlap(box, other):
 
 @pytest.mark.parametrize("recall", [0.05, 0.1, 0.3, 0.45, 0.8, 1.0])
 @pytest.mark.parametrize("seed", range(5))
-def test_a_detector_that_finds_little_is_not_doubted(recall, seed):
+def test_a_detector_that_finds_little_is_not_warned_of(recall, seed):
     """With hundreds of weak boxes anywhere in every image, as of a detector without a threshold."""
     sizes, image, label, corners = make(seed, classes=1 + seed)
     rng = np.random.default_rng(seed)
@@ -244,7 +244,7 @@ def test_a_report_begins_with_it(tmp_path):
     data = f"coco(annotations='{tmp_path / 'truth.json'}', images='{tmp_path}')"
     model = "callable_detector(path='test_box_format:find_bright')"
     run = se.evaluate(model, data, out=tmp_path / "run")
-    assert "320 × 320, to which the image was stretched" in run.predictions.doubt
+    assert "320 × 320, to which the image was stretched" in run.predictions.warning
     html = run.report(tmp_path / "report.html").read_text()
     assert f"{percent(1.0)} of 25 objects" in html
     out = ["--out", str(tmp_path / "scored"), "--quiet"]

@@ -40,14 +40,14 @@ def test_a_rotated_order_is_named(seed):
     names = predictions.classes
     right = np.mean(np.roll(np.arange(CLASSES), 1)[predicted] == label)
     assert f"'{names[1]}' for '{names[0]}'" in sentence
-    assert f"so, {percent(right)} of 160 samples are right" in sentence
-    assert f"as they were read {percent(np.mean(predicted == label))}" in sentence
+    assert f"with it, {percent(right)} of 160 samples are right" in sentence
+    assert f"instead of {percent(np.mean(predicted == label))}" in sentence
 
 
 @pytest.mark.parametrize("accuracy", [0.0, 0.1, 0.3, 0.6, 1.0])
 @pytest.mark.parametrize("order", [range(CLASSES), SWAPPED, (2,) * CLASSES])
 @pytest.mark.parametrize("seed", range(5))
-def test_a_bad_model_is_not_doubted(order, accuracy, seed):
+def test_a_bad_model_is_not_warned_of(order, accuracy, seed):
     """Neither one that guesses, nor one that mixes up two of six classes, nor says always one."""
     assert describe_class_order(predict(order, accuracy, seed)[0]) == ""
 
@@ -127,18 +127,18 @@ def test_a_rotated_order_of_a_detector_is_named(seed):
     names = predictions.classes
     right = np.mean(np.roll(np.arange(CLASSES), 1)[predicted] == label)
     assert f"'{names[1]}' for '{names[0]}'" in sentence
-    assert f"so, {percent(right)} of 120 objects are right" in sentence
-    assert f"as they were read {percent(np.mean(predicted == label))}" in sentence
+    assert f"with it, {percent(right)} of 120 objects are right" in sentence
+    assert f"instead of {percent(np.mean(predicted == label))}" in sentence
 
 
 @pytest.mark.parametrize("accuracy", [0.0, 0.3, 0.6, 1.0])
 @pytest.mark.parametrize("order", [range(CLASSES), SWAPPED, (2,) * CLASSES])
 @pytest.mark.parametrize("seed", range(5))
-def test_a_bad_detector_is_not_doubted(order, accuracy, seed):
+def test_a_bad_detector_is_not_warned_of(order, accuracy, seed):
     assert describe_class_order(detect(order, accuracy, seed)[0]) == ""
 
 
-def test_a_detector_without_detections_or_objects_is_not_doubted():
+def test_a_detector_without_detections_or_objects_is_not_warned_of():
     predictions = detect(ROTATED)[0]
     nothing = box_table(np.zeros(0, int), np.zeros(0, int), np.zeros((0, 4)), np.zeros(0))
     assert describe_class_order(replace(predictions, detections=nothing)) == ""
@@ -163,8 +163,8 @@ def test_a_report_begins_with_it(tmp_path):
     (tmp_path / "classes.txt").write_text("red\ngreen\nblue\n")
     model = f"callable(path='test_class_order:tell_colour', classes='{tmp_path / 'classes.txt'}')"
     run = se.evaluate(model, f"image_folder(root='{tmp_path / 'data'}')", out=tmp_path / "run")
-    assert run.predictions.doubt.startswith("the classes seem to be in another order")
-    assert f"so, {percent(1.0)} of 45 samples are right" in run.predictions.doubt
-    assert "'red' for 'blue'" in run.predictions.doubt
+    assert run.predictions.warning.startswith("the classes seem to be in another order")
+    assert f"with it, {percent(1.0)} of 45 samples are right" in run.predictions.warning
+    assert "'red' for 'blue'" in run.predictions.warning
     html = run.report(tmp_path / "report.html").read_text()
     assert "The classes seem to be in another order" in html

@@ -121,6 +121,13 @@ def iou(boxes: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.fl
     return divide_areas(shared, areas(boxes)[:, None] + areas(other)[None, :] - shared)
 
 
+def paired_iou(boxes: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(n,) intersection over union of each of (n, 4) boxes with the other in its row."""
+    low, high = np.maximum(boxes[:, :2], other[:, :2]), np.minimum(boxes[:, 2:], other[:, 2:])
+    shared = np.maximum(high - low, 0).prod(axis=1)
+    return divide_areas(shared, areas(boxes) + areas(other) - shared)
+
+
 def intersect_boxes(boxes: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
     """(n, m) square pixels in both boxes."""
     # a side at a time: a product over a last axis of two takes twice as long

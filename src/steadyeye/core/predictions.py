@@ -44,7 +44,7 @@ class Predictions:
     `model_to_data_class`: (model classes,) the data's class of each of the model's own, −1: none;
     None if not known. `model_mark`: the model's fingerprint. `content`: changes with the bytes of
     the images, '' if they were not read. `recipe`: the model's recipe; of a fine-tuned model also
-    its base model and its training data. `doubt`: the other format that its detections, or
+    its base model and its training data. `warning`: the other format that its detections, or
     other order that its classes seem to be in; '' if none.
 
     Example with invented predictions of 12 pm-sets of five frames:
@@ -88,7 +88,7 @@ class Predictions:
     content: str = ""
     recipe: Mapping[str, Any] = field(default_factory=dict)
     others: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    doubt: str = ""
+    warning: str = ""
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.core.boxes import paired_iou
 from steadyeye.core.format import format_share, percent, points, span
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Table
@@ -110,12 +111,8 @@ def similarity(predictions: Predictions) -> NDArray[np.float64]:
     detections, tags = predictions.detections, predictions.tags
     assert detections is not None, "a probe is asked of a detector"
     boxes = np.column_stack([tags[name] for name in ("x0", "y0", "x1", "y1")])[detections.image]
-    low = np.maximum(detections.boxes[:, :2], boxes[:, :2])
-    high = np.minimum(detections.boxes[:, 2:], boxes[:, 2:])
-    both = np.clip(high - low, 0, None).prod(axis=1)
-    union = detections.area + (boxes[:, 2:] - boxes[:, :2]).prod(axis=1) - both
     same = detections.label == np.asarray(tags["own_label"])[detections.image]
-    score = np.where(same, both / np.where(union > 0, union, 1) * detections.score, 0.0)
+    score = np.where(same, paired_iou(detections.boxes, boxes) * detections.score, 0.0)
     best = np.zeros(len(predictions))
     np.maximum.at(best, detections.image, score)
     return best

@@ -6,20 +6,26 @@ readings then finds far more objects than the one that was used.
 """
 
 from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.boxes import BoxTable, areas, divide_areas
+from steadyeye.core.boxes import BoxTable, from_sides, paired_iou
 from steadyeye.core.disk_columns import split_entries
 from steadyeye.core.format import number_of, percent
 
-Corners = NDArray[np.float64]
+Corners: TypeAlias = NDArray[np.float64]
+ImageRows: TypeAlias = tuple[int, NDArray[np.intp], NDArray[np.intp]]
+"""An image, and the rows of its true boxes and of its detections."""
 
 IMAGES = 100
-"""Images that are looked at, from the first on."""
-PAIRS = 10_000
-"""Pairs of a true box and a detection of its class that are looked at."""
+"""Images with objects that are looked at, from the first on."""
+OBJECTS = 10_000
+"""True boxes that are looked at, from the first on."""
+SUREST = 100
+"""Detections of an image that are looked at, as many as in COCO's evaluation."""
 LEAST = 20
 """Objects below which nothing is said."""
 TIMES, MORE = 2.0, 0.2
@@ -60,7 +66,7 @@ def _describe_better_reading(
     first = np.flatnonzero(np.diff(true_row, prepend=-1))
 
     def share_found(boxes: Corners) -> float:
-        reached = _pairwise_iou(true, boxes) >= IOU
+        reached = paired_iou(true, boxes) >= IOU
         return float(np.logical_or.reduceat(reached, first).sum()) / objects
 
     as_read = share_found(boxes_as_read)
@@ -74,33 +80,36 @@ def _describe_better_reading(
     if best < as_read * TIMES or best < as_read + MORE:
         return ""
     return (
-        f"the boxes seem to be {words}: read so, {percent(best)} of "
-        f"{number_of(objects, 'object')} are found at IoU {IOU}, as they were read "
-        f"{percent(as_read)}; {FORMAT}"
+        f"the boxes seem to be {words}: read that way, {percent(best)} of "
+        f"{number_of(objects, 'object')} are found at IoU {IOU} instead of {percent(as_read)}; "
+        f"{FORMAT}"
     )
+
+
+def list_image_boxes(truth: BoxTable, detections: BoxTable) -> Iterator[ImageRows]:
+    """The images with objects that are no crowds, of the first `OBJECTS` true boxes.
+
+    Of an image the `SUREST` detections with the highest scores, these first.
+    """
+    objects = np.flatnonzero(~truth.crowd[:OBJECTS] & (truth.label[:OBJECTS] >= 0))
+    for image in np.unique(truth.image[objects]).tolist():
+        first, last = np.searchsorted(detections.image, [image, image + 1])
+        surest = np.argsort(-detections.score[first:last], kind="stable")[:SUREST]
+        yield image, objects[truth.image[objects] == image], first + surest
 
 
 def _pair(truth: BoxTable, detections: BoxTable) -> tuple[NDArray[np.intp], NDArray[np.intp], int]:
     """Rows of true boxes and of detections of the same class in the same image, and the objects.
 
-    Sorted by true box. Of at most `IMAGES` images, those with objects that are no crowds.
+    Sorted by true box, of at most `IMAGES` images.
     """
-    true_rows: list[NDArray[np.intp]] = []
-    detected_rows: list[NDArray[np.intp]] = []
-    objects = pairs = 0
-    rows = np.flatnonzero(~truth.crowd[:PAIRS] & (truth.label[:PAIRS] >= 0))
-    for image in np.unique(truth.image[rows])[:IMAGES]:
-        of_image = rows[truth.image[rows] == image]
-        first, last = np.searchsorted(detections.image, [image, image + 1])
-        same = truth.label[of_image][:, None] == detections.label[first:last]
-        true, detected = same.nonzero()
-        true_rows.append(of_image[true])
-        detected_rows.append(first + detected)
-        objects, pairs = objects + len(of_image), pairs + len(true)
-        if pairs > PAIRS:
-            break
-    if not objects:
-        return np.zeros(0, np.intp), np.zeros(0, np.intp), 0
+    true_rows, detected_rows = [np.zeros(0, np.intp)], [np.zeros(0, np.intp)]
+    objects = 0
+    for _, own, detected in islice(list_image_boxes(truth, detections), IMAGES):
+        true, place = (truth.label[own][:, None] == detections.label[detected]).nonzero()
+        true_rows.append(own[true])
+        detected_rows.append(detected[place])
+        objects += len(own)
     return np.concatenate(true_rows), np.concatenate(detected_rows), objects
 
 
@@ -131,21 +140,9 @@ def _list_scales(boxes: Corners, sizes: NDArray[np.float64]) -> Iterator[tuple[C
         yield (boxes - margin) * longer / side, f"{input_words} with the image in its middle"
 
 
-def _pairwise_iou(boxes: Corners, other: Corners) -> NDArray[np.float64]:
-    """(n,) intersection over union of each of (n, 4) boxes with its own of the others."""
-    low, high = np.maximum(boxes[:, :2], other[:, :2]), np.minimum(boxes[:, 2:], other[:, 2:])
-    shared = np.prod(np.maximum(high - low, 0), axis=1)
-    return divide_areas(shared, areas(boxes) + areas(other) - shared)
-
-
 def _from_corners(boxes: Corners) -> Corners:
     """Of x0 y0 x1 y1 to which x0 and y0 were added, as for sides."""
     return np.concatenate([boxes[:, :2], boxes[:, 2:] - boxes[:, :2]], axis=1)
-
-
-def _from_sides(boxes: Corners) -> Corners:
-    """Of x y width height."""
-    return np.concatenate([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]], axis=1)
 
 
 def _from_added_centres(boxes: Corners) -> Corners:
@@ -164,7 +161,7 @@ def _from_centres(boxes: Corners) -> Corners:
 FORMS: tuple[tuple[Callable[[Corners], Corners], str], ...] = (
     (lambda boxes: boxes, ""),
     (_from_corners, "x0 y0 x1 y1 where x y width height was expected"),
-    (_from_sides, "x y width height where x0 y0 x1 y1 was expected"),
+    (from_sides, "x y width height where x0 y0 x1 y1 was expected"),
     (_from_added_centres, "centres with width and height where x y width height was expected"),
     (_from_centres, "centres with width and height where x0 y0 x1 y1 was expected"),
     (lambda boxes: boxes[:, [1, 0, 3, 2]], "in the order y, x"),

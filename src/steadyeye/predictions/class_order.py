@@ -5,6 +5,7 @@ that are wrong, but wrong in the same way: each class stands where another one s
 learned from every second video and tested on the others, so that chance does not look like one.
 """
 
+from itertools import islice
 from typing import TypeAlias
 
 import numpy as np
@@ -14,14 +15,15 @@ from steadyeye.core.boxes import iou
 from steadyeye.core.errors import list_texts
 from steadyeye.core.format import number_of, percent
 from steadyeye.core.predictions import Predictions
+from steadyeye.predictions.box_format import list_image_boxes
 
 Answers: TypeAlias = tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]
 """(n,) each: rows of the predictions, the true and the predicted class."""
 
 LEAST = 30
 """Labelled samples or objects below which nothing is said."""
-IMAGES, OBJECTS = 300, 10_000
-"""Images and objects of a detector that are looked at, from the first on."""
+IMAGES = 300
+"""Images with objects that are looked at, of a detector, from the first on."""
 IOU = 0.5
 """Intersection over union from which a detection is on an object."""
 TIMES, MORE = 2.0, 0.3
@@ -59,9 +61,9 @@ def describe_class_order(predictions: Predictions) -> str:
     names = predictions.classes
     pairs = list_texts([f"'{names[c]}' for '{names[order[c]]}'" for c in moved], NAMED)
     return (
-        f"the classes seem to be in another order, {pairs}: so, {percent(best)} of "
-        f"{number_of(len(rows), noun)} are right, as they were read {percent(as_read)}; check "
-        "the order of the model's classes"
+        f"the classes seem to be in another order, {pairs}: with it, {percent(best)} of "
+        f"{number_of(len(rows), noun)} are right instead of {percent(as_read)}; check the order "
+        "of the model's classes"
     )
 
 
@@ -75,18 +77,14 @@ def _list_samples(predictions: Predictions) -> Answers:
 def _list_objects(predictions: Predictions) -> Answers:
     """Rows of true objects, their class, and that of the surest detection on them."""
     truth, detections = predictions.boxes, predictions.detections
-    answers: list[tuple[int, int, int]] = []
     if truth is None or detections is None:
         return (np.zeros(0, np.intp),) * 3
-    objects = np.flatnonzero(~truth.crowd[:OBJECTS] & (truth.label[:OBJECTS] >= 0))
-    for image in np.unique(truth.image[objects])[:IMAGES]:
-        own = objects[truth.image[objects] == image]
-        first, last = np.searchsorted(detections.image, [image, image + 1])
-        overlaps = iou(truth.boxes[own], detections.boxes[first:last]) >= IOU
-        scores = np.where(overlaps, detections.score[first:last], -1.0)
-        for place in np.flatnonzero(overlaps.any(axis=1)):
-            label = detections.label[first + scores[place].argmax()]
-            answers.append((int(image), int(truth.label[own[place]]), int(label)))
+    answers: list[tuple[int, int, int]] = []
+    for image, own, surest in islice(list_image_boxes(truth, detections), IMAGES):
+        is_on = iou(truth.boxes[own], detections.boxes[surest]) >= IOU
+        for place in np.flatnonzero(is_on.any(axis=1)):
+            label = detections.label[surest[is_on[place].argmax()]]
+            answers.append((image, int(truth.label[own[place]]), int(label)))
     rows, true, predicted = np.array(answers, dtype=np.intp).reshape(-1, 3).T
     return rows, true, predicted
 
@@ -96,14 +94,14 @@ def _learn_order(
 ) -> NDArray[np.intp]:
     """(classes + 1,) for each predicted class the true one that goes with it most; −1: none.
 
-    One to one. The last entry is of all that is no class of the data.
+    One to one: only where the predicted class also goes with the true one most. The last entry is
+    of all that is no class of the data.
     """
-    from scipy.optimize import linear_sum_assignment  # half a second, which few runs need
-
     of_data = predicted < classes
-    counts = np.zeros((classes, classes), np.int64)
-    np.add.at(counts, (predicted[of_data], true[of_data]), 1)
-    order = np.full(classes + 1, -1, dtype=np.intp)
-    answer, label = linear_sum_assignment(counts, maximize=True)
-    order[answer] = np.where(counts[answer, label] > 0, label, -1)
+    pairs, times = np.unique(predicted[of_data] * classes + true[of_data], return_counts=True)
+    # assigned in this order, the most frequent one stays
+    answer, label = np.divmod(pairs[np.argsort(times, kind="stable")], classes)
+    order, answer_of = np.full(classes + 1, -1, dtype=np.intp), np.full(classes, -1, dtype=np.intp)
+    order[answer], answer_of[label] = label, answer
+    order[:-1][answer_of[order[:-1]] != np.arange(classes)] = -1
     return order

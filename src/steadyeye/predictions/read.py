@@ -58,11 +58,11 @@ def read(*folders: Place) -> Predictions:
     """
     columns, boxes = split_boxes(chain.from_iterable(map(_read_shards, folders)))
     predictions = _predictions(open_cell(folders[0]), columns, boxes)
-    doubt = _find_doubt(columns, boxes, predictions)
+    warning = _find_warning(columns, boxes, predictions)
     del columns
     return_free_memory()  # Arrow keeps the memory of earlier shards
-    caveats = (*filter(None, [doubt]), *_note_missing_checksums(folders))
-    return replace(predictions, doubt=doubt, notes=(*predictions.notes, *caveats))
+    caveats = (*filter(None, [warning]), *_note_missing_checksums(folders))
+    return replace(predictions, warning=warning, notes=(*predictions.notes, *caveats))
 
 
 def _note_missing_checksums(folders: Sequence[Place]) -> tuple[str, ...]:
@@ -188,15 +188,15 @@ def _predictions(cell: Cell, table: pa.Table, boxes: CellBoxes) -> Predictions:
     )
 
 
-def _find_doubt(table: pa.Table, boxes: CellBoxes, predictions: Predictions) -> str:
-    """`Predictions.doubt`, of images as the source has them."""
+def _find_warning(table: pa.Table, boxes: CellBoxes, predictions: Predictions) -> str:
+    """`Predictions.warning`, of images as the source has them."""
     if {"operator", "target"} & set(predictions.tags):
         return ""
-    order = describe_class_order(predictions)
-    if boxes.detections is None or "size" not in table.column_names:
-        return order
-    sizes = matrix(table["size"], np.float64)
-    return describe_mismatch(boxes.truth, boxes.detections, sizes) or order
+    mismatch = ""
+    if boxes.detections is not None and "size" in table.column_names:
+        sizes = matrix(table["size"], np.float64)
+        mismatch = describe_mismatch(boxes.truth, boxes.detections, sizes)
+    return mismatch or describe_class_order(predictions)
 
 
 def _read_texts(column: pa.ChunkedArray) -> NDArray[np.str_]:

@@ -35,8 +35,8 @@ def _sentence(model: Evaluated, several: bool) -> str:
     )
     if as_classifier and model.predictions.raw_detections is not None:
         text = f"{text} Right means the class of its most confident box: this is a detector."
-    lost, doubt = _partnerless(model.predictions), model.predictions.doubt
-    remarks = (f"{remark[0].upper()}{remark[1:]}." for remark in (doubt, lost) if remark)
+    lost, warning = _partnerless(model.predictions), model.predictions.warning
+    remarks = (f"{remark[0].upper()}{remark[1:]}." for remark in (warning, lost) if remark)
     return " ".join([text, *remarks])
 
 
