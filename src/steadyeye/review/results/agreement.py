@@ -145,22 +145,25 @@ def _bound_agreement(
     expected = scale * (1 - means[0] @ means[1])
     if not n or expected < LEAST:
         return Interval(None, None, None, n, "none: all answers are the same")
-    weights, unseen = clusters.weights[:, :-1], clusters.weights[:, -1:] * (size @ size / total)
-    answers = weights @ size + unseen[:, 0]
+    # two of fifty reviewers share items of few clusters; the others would add nothing to any sum
+    filled = np.flatnonzero(size)
+    weights = clusters.weights[:, filled]
+    unseen = clusters.weights[:, -1:] * (size @ size / total)
+    answers = weights @ size[filled] + unseen[:, 0]
     shares = [
-        (weights @ words + unseen * mean) / answers[:, None]
+        (weights @ words[filled] + unseen * mean) / answers[:, None]
         for words, mean in zip(counts, means, strict=True)
     ]
     chance = scale * (1 - (shares[0] * shares[1]).sum(axis=1))
 
     def compare(further: float) -> Floats:
         """(replicates,) agreement; `further`: the disagreement on the further cluster."""
-        observed = (weights @ differing + further * unseen[:, 0]) / answers
+        observed = (weights @ differing[filled] + further * unseen[:, 0]) / answers
         return np.asarray(1 - observed / chance, dtype=np.float64)
 
     value = float(1 - differing.sum() / total / expected)
     low, high = ends(compare(expected))[0], ends(compare(0.0))[1]
-    how = f"Bayesian bootstrap over {clusters.describe(int((size > 0).sum()))}"
+    how = f"Bayesian bootstrap over {clusters.describe(len(filled))}"
     return Interval(value, min(low, value), max(high, value), n, how)
 
 
