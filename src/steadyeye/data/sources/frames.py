@@ -70,6 +70,7 @@ def frames(
             *unlabelled_notes(list(folders), list(videos)),
             *known.notes(folders),
             *cut_notes,
+            *shots.note_repeats(labels_of),
             *unread_notes(root, image_file.SUFFIXES),
         ),
     )

@@ -123,6 +123,7 @@ def video(  # noqa: PLR0913 — the keyword arguments of a spec
             *unlabelled_notes(list(files), list(videos)),
             *known.labels.notes(files),
             *cut_notes,
+            *shots.note_repeats(labels_of),
             *video_notes(videos),
             *unread_notes(root, VIDEOS),
             *_box_notes(known, videos, members),

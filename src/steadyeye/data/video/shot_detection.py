@@ -51,11 +51,10 @@ def cut(choice: str, labels: VideoLabels, find: Callable[[], Scan]) -> VideoLabe
 
 
 def notes(choice: str, videos: Mapping[str, VideoLabels]) -> tuple[str, ...]:
-    """Notes on the cuts: their number, or that none are known; and on repeated frames."""
+    """Notes on the cuts: their number, or that none are known."""
     if choice == "detect":
         count = sum(len(labels.cuts) for labels in videos.values())
-        repeats = {name: labels.repeats for name, labels in videos.items()}
-        return (f"{number_of(count, 'scene cut')} named or found", *repeat_notes(repeats))
+        return (f"{number_of(count, 'scene cut')} named or found",)
     blind = [name for name, labels in videos.items() if not labels.cuts]
     if not blind:
         return ()
@@ -63,6 +62,11 @@ def notes(choice: str, videos: Mapping[str, VideoLabels]) -> tuple[str, ...]:
         f"no scene cuts named in {len(blind):,} of {number_of(len(videos), 'video')}, so "
         "neighbours may lie across one; cuts='detect' finds them",
     )
+
+
+def note_repeats(videos: Mapping[str, VideoLabels]) -> tuple[str, ...]:
+    """A note on repeated frames, which the frames of a reviewed set no longer show."""
+    return repeat_notes({name: labels.repeats for name, labels in videos.items()})
 
 
 def marks(choice: str, videos: Mapping[str, VideoLabels]) -> list[str]:
