@@ -195,3 +195,22 @@ def test_weights_are_read_from_checkpoints(suffix, tmp_path, ten):
     torch.save({"linear.bias": torch.zeros(10)}, tmp_path / "part.pth")
     with pytest.raises(UsageError, match=r"lacks '.*' and 2 more"):
         build("torch", checkpoint=str(tmp_path / "part.pth"), **options)
+
+
+def test_channels_in_reverse_are_those_of_a_picture_in_reverse(ten):
+    """Scores and gradients, whose mean and std are those of R, G and B."""
+    options = {"path": "py:toy_networks:net", "classes": ten, "runtime": "torch"}
+    mean, std = [100.0, 120.0, 140.0], [50.0, 60.0, 70.0]
+    reversed_order = {**SMALL, "mean": mean, "std": std, "order": "bgr"}
+    plain_order = {**SMALL, "mean": mean[::-1], "std": std[::-1]}
+    bgr = build("torch", **options, recipe=reversed_order)
+    rgb = build("torch", **options, recipe=plain_order)
+    np.testing.assert_array_equal(bgr(IMAGES), rgb([image[:, :, ::-1] for image in IMAGES]))
+    picture = np.random.default_rng(0).uniform(0, 255, (32, 32, 3)).astype(np.float32)
+    np.testing.assert_allclose(
+        bgr.gradient(picture, [3]), rgb.gradient(picture[:, :, ::-1], [3])[:, :, ::-1], rtol=1e-5
+    )
+    assert bgr.recipe["preprocessing"]["order"] == "bgr"
+    assert "order" not in rgb.recipe["preprocessing"]
+    with pytest.raises(UsageError, match="no channel order named 'brg'; did you mean 'rgb'"):
+        build("torch", **options, recipe={**SMALL, "order": "brg"})

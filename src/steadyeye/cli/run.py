@@ -340,11 +340,12 @@ def describe_recipe(recipe: Mapping[str, Any]) -> str:
     size, resize = " x ".join(map(str, how["size"])), how["resize"]
     side = f"the short side to {resize}" if isinstance(resize, int) else f"to {resize}"
     mean, std = (", ".join(f"{value:g}" for value in how[key]) for key in ("mean", "std"))
+    order = ", channels B, G, R" if how.get("order") == "bgr" else ""
     output = recipe["output"]
     softmax = "softmax is applied" if output == "logits" else "no softmax is applied"
     return (
         f"images are resized ({side}, {how['interpolation']}) and cropped to {size}, minus mean "
-        f"{mean}, divided by std {std}; the output is taken as {output} ({softmax})"
+        f"{mean}, divided by std {std}{order}; the output is taken as {output} ({softmax})"
     )
 
 

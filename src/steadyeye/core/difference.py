@@ -14,6 +14,7 @@ CONTENTS = {
     "data": "samples, labels or boxes of the data changed",
 }
 """Kind of record → words for a changed fingerprint when all other entries are equal."""
+NOTES = ("notes", "warning")
 MOST = 80
 """Most letters of a displayed value."""
 CONTEXT = 20
@@ -21,13 +22,13 @@ CONTEXT = 20
 
 
 def drop_notes(record: Any) -> Any:
-    """A record of mappings without their `notes`, which explain and decide no prediction.
+    """A record of mappings without `notes` and `warning`, which explain and decide no prediction.
 
     They change with the files beside the data, and with their wording in another version.
     """
     if not isinstance(record, Mapping):
         return record
-    return {key: drop_notes(value) for key, value in record.items() if key != "notes"}
+    return {key: drop_notes(value) for key, value in record.items() if key not in NOTES}
 
 
 def describe_difference(name: str, before: object, after: object) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, TypeGuard, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,10 @@ ClassGradient: TypeAlias = Callable[[NDArray[np.float32], Sequence[int]], NDArra
 `image`: (h, w, 3) float32 in 0…255. `members`: the model classes of the class; the best of them
 counts. The direction is exact; the length is that of the log-odds, which do not saturate.
 """
+
+
+Triple: TypeAlias = tuple[float, float, float]
+"""A value for each of R, G and B, in 0…255."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,15 @@ class Thresholded(Protocol):
         ...
 
 
+@runtime_checkable
+class Normalised(Protocol):
+    """A model whose input can be normalised in another way."""
+
+    def with_normalisation(self, mean: Triple, std: Triple, /) -> Model | Detector:
+        """The same model with `(x − mean) / std` of R, G and B, to be tried."""
+        ...
+
+
 def stages(model: Model) -> Stages:
     """The stages of a model; without `stages()` its preprocessing is empty."""
     if isinstance(model, Staged) and _speaks_for_calls(model, "stages"):
@@ -87,6 +100,11 @@ def lower_threshold(model: Detector, threshold: float) -> Detector:
     if isinstance(model, Thresholded) and _speaks_for_calls(model, "with_threshold"):
         return model.with_threshold(threshold)
     return model
+
+
+def can_normalise(model: Model | Detector) -> TypeGuard[Normalised]:
+    """Whether the input of a model can be normalised in another way."""
+    return isinstance(model, Normalised) and _speaks_for_calls(model, "with_normalisation")
 
 
 def _speaks_for_calls(model: object, method: str) -> bool:

@@ -57,8 +57,11 @@ def read(*folders: Place) -> Predictions:
     that occur twice.
     """
     columns, boxes = split_boxes(chain.from_iterable(map(_read_shards, folders)))
-    predictions = _predictions(open_cell(folders[0]), columns, boxes)
-    warning = _find_warning(columns, boxes, predictions)
+    cell = open_cell(folders[0])
+    predictions = _predictions(cell, columns, boxes)
+    warning = cell.identity["model"].get("warning", "") or _find_warning(
+        columns, boxes, predictions
+    )
     del columns
     return_free_memory()  # Arrow keeps the memory of earlier shards
     caveats = (*filter(None, [warning]), *_note_missing_checksums(folders))

@@ -7,7 +7,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeGuard
@@ -39,6 +39,7 @@ from steadyeye.runner.engines.work_order import open_order, pack_objects
 from steadyeye.runner.failure_point_search import search
 from steadyeye.runner.infer import attach_cache
 from steadyeye.runner.job import Cluster, Job, RemoteEngine, read_engine
+from steadyeye.runner.normalisation_check import describe_normalisation
 from steadyeye.runner.task import Task
 from steadyeye.runner.threads import Sums, WorkerThread
 from steadyeye.runner.validate import Plan
@@ -113,6 +114,8 @@ def run(
         cells = Cells(plan.job, out, engine, check_held, watcher, predict)
         for planned in data_changes.mark_tasks(out, plan.tasks, store) if infers else plan.tasks:
             task = attach_cache(planned, store)
+            if infers:
+                task = _warn_of_normalisation(out, task, watcher)
             if plan.job.fast:
                 for rounds in search(plan.job, task, cells.complete):
                     record["rounds"][task.folder] = rounds
@@ -120,6 +123,20 @@ def run(
             else:
                 cells.complete(task)
     return out
+
+
+def _warn_of_normalisation(out: Place, task: Task, watcher: Watcher) -> Task:
+    """The task with a warning if the model's input seems to be normalised in the wrong way.
+
+    A cell that was begun before keeps the warning it has.
+    """
+    begun = (out / "cells" / task.folder / "cell.json").is_file()
+    warning = "" if begun else describe_normalisation(task)
+    if not warning:
+        return task
+    watcher.say(f"warning: {task.folder}: {warning}")
+    model = {**task.identity["model"], "warning": warning}
+    return replace(task, identity={**task.identity, "model": model})
 
 
 def check_results(out: Place, command: str) -> None:

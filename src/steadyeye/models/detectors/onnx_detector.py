@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.boxes import Detections, reach_score
 from steadyeye.core.errors import UsageError, one_line, unknown
-from steadyeye.core.model_stages import Stages
+from steadyeye.core.model_stages import Stages, Triple
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.short_repr import model_in_short
 from steadyeye.core.types import Classes, Image
@@ -160,6 +160,12 @@ class OnnxDetector:
             recipe={**self.recipe, "threshold": threshold},
             fingerprint=fingerprint(self.fingerprint, "threshold", repr(threshold)),
         )
+
+    def with_normalisation(self, mean: Triple, std: Triple) -> "OnnxDetector":
+        """The same network with its input normalised in another way."""
+        if self.settings.order == "bgr":
+            mean, std = mean[::-1], std[::-1]
+        return replace(self, settings=replace(self.settings, mean=mean, std=std))
 
     def stages(self) -> Stages:
         """The preprocessing of an image, and the network with its postprocessing."""

@@ -14,7 +14,7 @@ from steadyeye.core.types import Image
 from steadyeye.models.preprocessing.resample import FILTERS, normalise, resample, taps
 
 OFFSETS: dict[str, Callable[[float], int]] = {"even": round, "down": math.floor}
-
+ORDERS = ("rgb", "bgr")
 
 LARGEST_INPUT = 2**25
 """Most pixels of a model's input; more is a sign of a damaged file, and does not fit into
@@ -45,7 +45,8 @@ class Preprocessing:
     `size`: (height, width) of the model's input. `resize`: the short side in pixels, with the same
     aspect ratio and the long side rounded down, or an exact (height, width). `mean`, `std`: R, G, B
     in 0…255. `offset`: rounding of half a pixel of the crop's offset: "even" as torchvision, "down"
-    as transformers. Raises `UsageError` if the crop does not fit into the resized image.
+    as transformers. `order`: of the input's channels, "rgb" or "bgr". Raises `UsageError` if the
+    crop does not fit into the resized image.
     """
 
     size: tuple[int, int]
@@ -54,6 +55,7 @@ class Preprocessing:
     std: tuple[float, float, float]
     interpolation: str = "bicubic"
     offset: str = "even"
+    order: str = "rgb"
 
     def __post_init__(self) -> None:
         check_size(self.size, "the size of a model's input")
@@ -68,6 +70,8 @@ class Preprocessing:
             raise unknown("interpolation", self.interpolation, FILTERS)
         if self.offset not in OFFSETS:
             raise unknown("crop offset", self.offset, OFFSETS)
+        if self.order not in ORDERS:
+            raise unknown("channel order", str(self.order), ORDERS)
         smallest = (self.resize,) * 2 if isinstance(self.resize, int) else self.resize
         if self.size[0] > smallest[0] or self.size[1] > smallest[1]:
             raise UsageError(
@@ -77,7 +81,12 @@ class Preprocessing:
 
     def __call__(self, image: Image, out: NDArray[np.float32]) -> None:
         """Writes the input for `image`, (h, w, 3) uint8 RGB, to `out`, (3, height, width)."""
-        normalise(self.fit(image), *_affine(self), out)
+        if self.order == "rgb":
+            normalise(self.fit(image), *_affine(self), out)
+            return
+        channels = np.empty(out.shape, dtype=np.float32)
+        normalise(self.fit(image), *_affine(self), channels)
+        out[:] = channels[::-1]
 
     def fit(self, image: Image) -> Image:
         """The image resized and cropped, (height, width, 3) uint8, before it is normalised.
@@ -96,8 +105,11 @@ class Preprocessing:
         return replace(self, resize=self.size)
 
     def record(self) -> dict[str, Any]:
-        """The recipe as plain values, for run.json."""
-        return asdict(self)
+        """The recipe as plain values, for run.json; the default order is left out."""
+        values = asdict(self)
+        if self.order == "rgb":
+            del values["order"]
+        return values
 
 
 @lru_cache(maxsize=256)

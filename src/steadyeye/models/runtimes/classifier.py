@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.format import number_of
-from steadyeye.core.model_stages import AtInput, ClassGradient, Stages
+from steadyeye.core.model_stages import AtInput, ClassGradient, Stages, Triple
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.short_repr import model_in_short
 from steadyeye.core.types import Classes, Image, Scores
@@ -115,6 +115,12 @@ class Classifier:
         settings = replace(self.settings, preprocessing=preprocessing.without_resize())
         rest = replace(self, settings=settings, _scratch=_Scratch())
         return AtInput(preprocessing.fit, rest, self.gradient)
+
+    def with_normalisation(self, mean: Triple, std: Triple) -> "Classifier":
+        """The same network with its input normalised in another way."""
+        preprocessing = replace(self.settings.preprocessing, mean=mean, std=std)
+        settings = replace(self.settings, preprocessing=preprocessing)
+        return replace(self, settings=settings, _scratch=_Scratch())
 
     def _prepare(self, image: Image) -> NDArray[np.float32]:
         """The input of the network for an image, of the recipe's shape."""
@@ -223,6 +229,7 @@ DEFAULTS: Mapping[str, Any] = {
     "mean": (123.675, 116.28, 103.53),
     "std": (58.395, 57.12, 57.375),
     "interpolation": "bicubic",
+    "order": "rgb",
     "output": "logits",
     "layout": "nchw",
 }
@@ -233,8 +240,9 @@ def read_recipe(record: Mapping[str, Any] | None, **defaults: Any) -> Recipe:
     """The `Recipe` of a dict, over the values of a file, `defaults`, over `DEFAULTS`.
 
     `size`: side or (height, width); `resize`: short side or exact (height, width), by default size
-    / 0.875; `mean`, `std`: one number or three, in 0…255; `interpolation`; `output`; `layout`.
-    Raises `UsageError` for an unknown key and an invalid value.
+    / 0.875; `mean`, `std`: one number or three, of R, G, B in 0…255; `interpolation`; `order` of
+    the input's channels, "rgb" or "bgr"; `output`; `layout`. Raises `UsageError` for an unknown key
+    and an invalid value.
     """
     for key in record or {}:
         if key not in DEFAULTS:
@@ -265,7 +273,8 @@ def _preprocessing(settings: Mapping[str, Any]) -> Preprocessing:
             f"std={settings['std']} is not in 0…255; multiply mean and std by 255 if they are for "
             "0…1"
         )
-    return Preprocessing(size, resize, mean, std, str(settings["interpolation"]))
+    filtered, order = str(settings["interpolation"]), str(settings["order"])
+    return Preprocessing(size, resize, mean, std, filtered, order=order)
 
 
 def _size(key: str, value: Any) -> tuple[int, int]:

@@ -238,6 +238,8 @@ class TorchGradient:
             pixels = torch.from_numpy(image.copy()).requires_grad_()
             mean, std = torch.tensor(preprocessing.mean), torch.tensor(preprocessing.std)
             normalised = (pixels - mean) / std
+            if preprocessing.order == "bgr":
+                normalised = normalised.flip(-1)
             scores = module(normalised.permute(2, 0, 1)[None]).reshape(-1)
             best = max(members, key=scores.detach().numpy().__getitem__)
             odds = self._log_odds(scores, best)

@@ -1,0 +1,121 @@
+"""Whether the input of a model seems to be normalised in another way than in its training.
+
+A model file does not say how, and a wrong answer costs accuracy without an error. On labelled
+images the usual other ways are tried: the best one is chosen on a third of them, and compared with
+the recipe on the rest, so that chance does not look like one.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.boxes import iou
+from steadyeye.core.errors import SampleError
+from steadyeye.core.format import percent
+from steadyeye.core.model_stages import Triple, can_normalise
+from steadyeye.core.types import Detector, Image, Model, Sample
+from steadyeye.runner import classify, detect
+from steadyeye.runner.infer import InferenceItem
+from steadyeye.runner.task import Task
+
+LEAST, MOST = 30, 48
+"""Labelled images: with fewer nothing is tried, and not more are looked at."""
+ENOUGH = 0.7
+"""Share of right images from which nothing else is tried."""
+TIMES, MORE = 2.0, 0.3
+"""Another way is said if it makes this share more right, and this many times as many right or as
+few wrong."""
+IOU = 0.5
+"""Intersection over union from which a detection is on an object."""
+MEAN: Triple = (123.675, 116.28, 103.53)
+STD: Triple = (58.395, 57.12, 57.375)
+WAYS: tuple[tuple[str, Triple, Triple], ...] = (
+    ("ImageNet's mean and standard deviation", MEAN, STD),
+    ("values in 0…1", (0.0,) * 3, (255.0,) * 3),
+    ("values in −1…1", (127.5,) * 3, (127.5,) * 3),
+    ("values in 0…255", (0.0,) * 3, (1.0,) * 3),
+    ("ImageNet's mean alone", MEAN, (1.0,) * 3),
+)
+
+
+def describe_normalisation(task: Task) -> str:
+    """Which other way of normalising the input makes far more images right; "" if none does.
+
+    A classifier is right on an image whose label it predicts, a detector where its most confident
+    detection is on an object of its class. Runs the model on up to `MOST` undegraded images; on a
+    third of them if most of these are right.
+    """
+    model = task.model
+    if not can_normalise(model) or "truth" not in task.identity["data"]["columns"]:
+        return ""
+    samples = list(_choose_samples(task))
+    if len(samples) < LEAST:
+        return ""
+    (own,) = _share_right(task, [task.model], samples[::3])
+    if own >= ENOUGH:
+        return ""
+    others = [model.with_normalisation(mean, std) for _, mean, std in WAYS]
+    shares = _share_right(task, others, samples[::3])
+    best = int(shares.argmax())
+    if shares[best] < own + MORE / 2:
+        return ""
+    rest = [sample for place, sample in enumerate(samples) if place % 3]
+    own, other = _share_right(task, [task.model, others[best]], rest)
+    fewer_wrong = (1 - other) * TIMES <= 1 - own
+    if other < own + MORE or not (fewer_wrong or other >= own * TIMES):
+        return ""
+    return (
+        f"the images seem to be normalised in another way than in the model's training: with "
+        f"{WAYS[best][0]}, {percent(other)} of {len(rest)} images are right instead of "
+        f"{percent(own)}; check mean and std of the model's recipe, and the order of its channels"
+    )
+
+
+def _choose_samples(task: Task) -> Iterator[Sample]:
+    """Labelled samples at even distances, undegraded; at most `MOST`."""
+    source = task.source
+    labelled = np.flatnonzero([bool(truth) for truth in source.truths])
+    if "level" in source.columns:
+        # of a sweep every image is there once a level, and level 0 once an operator
+        undegraded = [not source[i].tags["level"] for i in labelled.tolist()]
+        labelled = labelled[undegraded]
+    places = np.linspace(0, len(labelled) - 1, min(MOST, len(labelled)))
+    yield from (source[int(labelled[place])] for place in places.astype(np.intp))
+
+
+def _share_right(
+    task: Task, models: Sequence[Model | Detector], samples: Sequence[Sample]
+) -> NDArray[np.float64]:
+    """(models,) share of the samples that each model is right on; one image is decoded at a time.
+
+    Images that cannot be decoded are left out.
+    """
+    right = [
+        [_is_right(task, model, sample, image) for model in models]
+        for sample, image in _decode(samples)
+    ]
+    return np.mean(right, axis=0) if right else np.ones(len(models))
+
+
+def _decode(samples: Sequence[Sample]) -> Iterator[tuple[Sample, Image]]:
+    for sample in samples:
+        try:
+            yield sample, sample.image()
+        except SampleError:
+            continue
+
+
+def _is_right(task: Task, model: Model | Detector, sample: Sample, image: Image) -> bool:
+    (answer,) = islice(model([image]), 1)
+    items = [InferenceItem(sample, dict(sample.tags), answer, size=image.shape[:2])]
+    if not task.detects or sample.boxes is None:
+        rows = detect.build_rows(task, items) if task.detects else classify.build_rows(task, items)
+        return int(rows.answers["predicted"][0]) in sample.truth
+    detections = detect.build_rows(task, items).detections
+    if detections is None or not len(detections):
+        return False
+    best = detections.score.argmax()
+    overlaps = iou(detections.boxes[best : best + 1], sample.boxes.boxes)[0]
+    return bool((overlaps[sample.boxes.labels == detections.label[best]] >= IOU).any())
