@@ -336,10 +336,31 @@ def test_an_absent_cluster_is_an_error_in_one_line(model, data, tmp_path):
 
 
 def test_a_machine_too_busy_for_ray_is_an_error_in_one_line(model, data, tmp_path, monkeypatch):
+    starts = []
+
     def give_up(*_, **__):
+        starts.append(1)
         raise Exception("The current node timed out during startup. This could")
 
     monkeypatch.setattr("ray.init", give_up)
     checked = plan_of(data, tmp_path / "run", "ray(most=1)")
     with pytest.raises(UsageError, match=r"cannot begin Ray: .*; .* run the same command again"):
         run(checked, Silent())
+    assert len(starts) == 3
+
+
+@pytest.mark.usefixtures("engine")
+def test_ray_begins_again_on_a_machine_that_is_busy_for_a_while(monkeypatch):
+    from steadyeye.runner.engines import ray as ours
+
+    starts = []
+
+    def be_late_once(*_, **__):
+        starts.append(1)
+        if len(starts) == 1:
+            raise Exception("The current node timed out during startup. This could")
+
+    monkeypatch.setattr("ray.init", be_late_once)
+    monkeypatch.setattr("ray.shutdown", lambda: None)
+    ours._begin("")
+    assert len(starts) == 2

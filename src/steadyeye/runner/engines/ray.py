@@ -31,6 +31,8 @@ from steadyeye.runner.job import Cluster
 REACH = 10  # seconds
 AGAIN = "finished shards are kept, run the same command again"
 TRIES = 5  # of a shard whose actor dies
+STARTS = 3
+"""How often Ray may begin on this machine."""
 STRAY = re.compile(rb"[^\n]*Set ray log level from environment variable[^\n]*\n")
 
 
@@ -113,9 +115,8 @@ def _connect(cluster: Cluster) -> Iterator[None]:
     try:
         _check_reachable(cluster.address)
         with _without(STRAY), _keep_handlers():
-            ray.init(cluster.address or "local", log_to_driver=False, logging_level=logging.ERROR)
+            _begin(cluster.address)
     except Exception as error:
-        # of a machine with too much to do it is a bare `Exception`
         place = f"reach the Ray cluster '{cluster.address}'" if cluster.address else "begin Ray"
         raise UsageError(f"cannot {place}: {one_line(error, 300)}; {AGAIN}") from error
     except SystemExit:
@@ -131,6 +132,22 @@ def _connect(cluster: Cluster) -> Iterator[None]:
     finally:
         with _keep_handlers():
             ray.shutdown()
+
+
+def _begin(address: str) -> None:
+    """Connects to the cluster at an address; without one begins Ray on this machine.
+
+    Ray waits 30 s for its own processes, which is too short on a busy machine, so it has `STARTS`.
+    """
+    for start in range(1, STARTS + 1):
+        try:
+            ray.init(address or "local", log_to_driver=False, logging_level=logging.ERROR)
+            return
+        # of a machine with too much to do it is a bare `Exception`
+        except Exception:
+            ray.shutdown()
+            if address or start == STARTS:
+                raise
 
 
 def _check_reachable(address: str) -> None:
