@@ -3,6 +3,7 @@
 import shutil
 
 import pytest
+from PIL import Image
 from tiny_files import write_video
 
 from steadyeye.core import plugins
@@ -78,6 +79,19 @@ def test_files_beside_frames_that_are_no_images_are_in_the_notes(kind, photos):
     (photos / "parrot" / "owl4.heic").write_bytes(b"")
     notes = build(kind.format(photos)).notes
     assert any(note.startswith("1 file left out, first 'parrot/owl4.heic'") for note in notes)
+
+
+@pytest.mark.parametrize("orientation", [3, 6, 2])
+@pytest.mark.parametrize("source", ["image_folder(root='{}')", "photo_bursts(path='{}')"])
+def test_photos_that_exif_asks_to_rotate_are_in_the_notes(tmp_path, source, orientation):
+    (tmp_path / "a").mkdir()
+    for number in range(3):
+        photo, exif = Image.new("RGB", (40, 30), (90, 10 * number, 0)), Image.Exif()
+        exif[0x0112] = orientation if number == 1 else 1
+        photo.save(tmp_path / "a" / f"{number}.jpg", exif=exif)
+    (note,) = (n for n in build(source.format(tmp_path)).notes if "EXIF" in n)
+    assert note.startswith("1 of 3 images looked at ask to be rotated or mirrored (EXIF), first")
+    assert "'1.jpg': they are read as stored" in note
 
 
 def test_image_folder_takes_a_class_list_by_name_or_wordnet_id(photos):

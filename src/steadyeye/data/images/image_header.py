@@ -6,17 +6,21 @@ turned: CIPA DC-008, "Exchangeable image file format for digital still cameras: 
 
 import re
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
+from pathlib import Path
 from types import MappingProxyType
 
+from steadyeye.core.format import number_of
 from steadyeye.core.storage.files import Place
 
 EXIF_POINTER, TIME_TAKEN, TIME_WRITTEN, PART_OF_SECOND = 0x8769, 0x9003, 0x0132, 0x9291
 ORIENTATION, UPRIGHT = 0x0112, 1
 FIRST = 256 * 1024
 """Bytes of a file that are looked at: EXIF stands in its first 64 KiB, after JFIF's own."""
+LOOKED_AT = 100
+"""Files of a folder whose EXIF is read for a note."""
 
 MAGIC = MappingProxyType(
     {
@@ -233,6 +237,22 @@ def find_orientation(tiff: bytes) -> int:
     except (struct.error, ValueError):
         return UPRIGHT  # cut short: nobody turns it
     return turn if isinstance(turn, int) and UPRIGHT <= turn <= 8 else UPRIGHT
+
+
+def note_orientations(paths: Sequence[Place]) -> tuple[str, ...]:
+    """A note on photos that EXIF asks to rotate or mirror, which are read as stored.
+
+    Of the files on this machine at most `LOOKED_AT` are looked at, at even distances.
+    """
+    files = [path for path in paths if isinstance(path, Path)]
+    some = files[:: -(-len(files) // LOOKED_AT) or 1]
+    turned = [path for path in some if path.is_file() and read_orientation(path) != UPRIGHT]
+    if not turned:
+        return ()
+    return (
+        f"{len(turned)} of {number_of(len(some), 'image')} looked at ask to be rotated or mirrored "
+        f"(EXIF), first '{turned[0].name}': they are read as stored, as in most training code",
+    )
 
 
 def _read_start(path: Place) -> bytes:

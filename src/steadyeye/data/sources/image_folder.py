@@ -11,6 +11,7 @@ from steadyeye.core.storage.files import Place, find_missing, relative_path
 from steadyeye.core.types import Classes, Labels, Sample
 from steadyeye.data.classes.class_lists import classes_of_names, read
 from steadyeye.data.images import image_file
+from steadyeye.data.images.image_header import note_orientations
 from steadyeye.data.video.paths import list_files, resolve_path, unread_notes
 
 
@@ -74,6 +75,7 @@ def image_folder(root: str, classes: str | None = None) -> _Images:
         truths=truths,
         notes=(
             f"{number_of(len(paths), 'image')} in {number_of(len(listed_names), 'class folder')}",
+            *note_orientations(paths),
             *unread_notes(base, image_file.SUFFIXES),
         ),
     )

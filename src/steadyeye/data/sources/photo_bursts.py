@@ -11,7 +11,7 @@ from steadyeye.core.storage.text_files import read_table
 from steadyeye.core.types import Classes, Labels
 from steadyeye.data.classes.class_lists import classes_of_names, read
 from steadyeye.data.images import image_file
-from steadyeye.data.images.image_header import read_time
+from steadyeye.data.images.image_header import note_orientations, read_time
 from steadyeye.data.images.near_duplicates import find_near_duplicates, make_view
 from steadyeye.data.video.frame_folders import sampler
 from steadyeye.data.video.paths import list_files, resolve_path, unread_notes
@@ -78,6 +78,7 @@ def photo_bursts(
             f"sets of photos by {by}",
             *note,
             *([f"{number_of(alone, 'photo')} left out: in no set of two or more"] if alone else []),
+            *note_orientations(list(photos.values())),
             *unread_notes(root, image_file.SUFFIXES),
         ),
     )
