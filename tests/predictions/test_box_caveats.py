@@ -1,6 +1,7 @@
 """Odd boxes: counted and named with the first example, and nothing is dropped silently."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import cv2
@@ -296,3 +297,29 @@ def test_a_set_counts_though_its_anchor_shows_no_object(folder, tmp_path):
     assert not set(anchors) & set(moved.boxes.image)
     assert pm_k_map(moved, k=2).n == 12
     assert pm_k_map(moved, k=2).value == 1.0
+
+
+def note_scores(folder, scores):
+    """The notes on the scores of detections of persons in four images."""
+    entries = [
+        {"image_id": 1 + i % 4, "category_id": 1, "bbox": [40, 30, 9, 9], "score": float(score)}
+        for i, score in enumerate(scores)
+    ]
+    shutil.rmtree(folder / "run", ignore_errors=True)
+    return [note for note in score_saved(folder, entries).predictions.notes if "score" in note]
+
+
+def test_a_detector_without_weak_detections_is_noted(folder):
+    scores = np.linspace(0.25, 0.9, 60)
+    (note,) = note_scores(folder, scores)
+    assert note.startswith("no detection has a score below 0.25: if the detector leaves weaker")
+
+
+def test_detections_of_one_score_are_noted(folder):
+    (note,) = note_scores(folder, np.full(60, 1.0))
+    assert note.startswith("all detections have the score 1.00: mAP depends on their order")
+
+
+def test_weak_or_few_detections_are_not_noted(folder):
+    assert note_scores(folder, np.linspace(0.05, 0.9, 60)) == []
+    assert note_scores(folder, np.linspace(0.25, 0.9, 49)) == []

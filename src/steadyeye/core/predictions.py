@@ -12,6 +12,10 @@ from steadyeye.core import notebook
 from steadyeye.core.boxes import BoxTable, Verified
 from steadyeye.core.format import number_of, percent
 
+FEW_BOXES = 50
+"""Detections below which their lowest score says nothing."""
+LOW_SCORE = 0.06
+"""Lowest score of detections that is worth a remark; 0.05 is the usual threshold with COCO."""
 ROUNDING = 1e-6
 """Tolerance of a probability outside 0…1."""
 
@@ -226,6 +230,14 @@ class Predictions:
         """The name of a class by its index in `own`; `nothing` for −1."""
         names = self.model_classes if self.top.shape[1] else self.classes
         return names[index] if index >= 0 else "nothing"
+
+    @cached_property
+    def lowest_score(self) -> float | None:
+        """The lowest score of a detector's boxes; None of a classifier and of few boxes."""
+        table = self.raw_detections or self.detections
+        if table is None or len(table) < FEW_BOXES:
+            return None
+        return float(table.score.min())
 
     @cached_property
     def rank(self) -> NDArray[np.int32]:

@@ -385,6 +385,27 @@ def test_a_comparison_on_videos_without_labels_begins_with_lost_objects():
     assert any("on the objects that it finds itself" in line for line in compared.unlike)
 
 
+def test_detectors_with_other_thresholds_are_compared_with_a_caveat():
+    table = replace(example_tracks(), fingerprint="f")
+
+    def scale_scores(lowest, model):
+        detections = table.raw_detections
+        rank = detections.score.argsort().argsort() / (len(detections) - 1)
+        scaled = replace(detections, score=lowest + (1 - lowest) * rank)
+        return replace(table, model=model, raw_detections=scaled)
+
+    def list_caveats(*models):
+        compared = boards([evaluate_metrics(model, [parse("blink_rate")]) for model in models])
+        return [line for line in compared.unlike if "lowest scores" in line]
+
+    weak, cut, near = (
+        scale_scores(lowest, name) for lowest, name in ((0.2, "weak"), (0.5, "cut"), (0.3, "near"))
+    )
+    (line,) = list_caveats(weak, cut)
+    assert line.startswith("The lowest scores of the detectors differ: weak 0.200, cut 0.500.")
+    assert list_caveats(weak, near) == []
+
+
 def test_a_metric_of_a_plugin_on_own_objects_has_the_caveat_too(tmp_path):
     (tmp_path / "own.py").write_text(
         "from steadyeye.core.types import needs\n"

@@ -351,7 +351,7 @@ def test_a_machine_too_busy_for_ray_is_an_error_in_one_line(model, data, tmp_pat
 
 @pytest.mark.usefixtures("engine")
 def test_ray_begins_again_on_a_machine_that_is_busy_for_a_while(monkeypatch):
-    from steadyeye.runner.engines import ray as ours
+    from steadyeye.runner.engines.ray import _begin
 
     starts = []
 
@@ -362,5 +362,5 @@ def test_ray_begins_again_on_a_machine_that_is_busy_for_a_while(monkeypatch):
 
     monkeypatch.setattr("ray.init", be_late_once)
     monkeypatch.setattr("ray.shutdown", lambda: None)
-    ours._begin("")
+    _begin("")
     assert len(starts) == 2

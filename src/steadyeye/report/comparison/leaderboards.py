@@ -23,9 +23,9 @@ from steadyeye.core.types import Evaluated, Result, results_html
 from steadyeye.report.comparison.metric_wording import (
     amount,
     format_ends,
+    list_detector_caveats,
     name_metric,
     place_metric,
-    say_own_objects,
 )
 
 ALPHA = 0.05
@@ -231,7 +231,7 @@ def boards(evaluated: Sequence[Evaluated]) -> Boards | None:
         *(not_ranked(name, evaluated) for name in incomparable),
         *filter(None, (_name_missing(board, evaluated) for board in ranked)),
         *_chances(evaluated),
-        *say_own_objects([board.metric for board in ranked], evaluated),
+        *list_detector_caveats([board.metric for board in ranked], evaluated),
     )
     return Boards(tables[0].data, ranked, int(lost.sum()), unlike) if ranked else None
 

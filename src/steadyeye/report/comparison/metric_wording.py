@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from steadyeye.core.errors import list_texts
+from steadyeye.core.predictions import LOW_SCORE
 from steadyeye.core.types import Evaluated
 
 CALLED = {
@@ -19,6 +20,8 @@ CALLED = {
 FIRST = ("pm_k_map", "pm_k", "degraded_accuracy", "map", "accuracy", "blink_rate")
 """The metrics of a comparison by importance; the first present one is the main metric."""
 
+SPREAD = 2
+"""Lowest scores of detectors that differ by this factor are said."""
 COCO = "IoU 0.50:0.95"
 OF_SWEEPS = frozenset({"mpc", "rpc", "map_failure_points"})
 """Metrics that are at `COCO` by default; the others at an IoU of 0.5."""
@@ -47,7 +50,26 @@ def place_metric(metric: str) -> int:
     return FIRST.index(name) if name in FIRST else len(FIRST)
 
 
-def say_own_objects(metrics: Iterable[str], evaluated: Sequence[Evaluated]) -> list[str]:
+def list_detector_caveats(metrics: Iterable[str], evaluated: Sequence[Evaluated]) -> list[str]:
+    """Caveats on comparing detectors: thresholds that differ, and metrics of their own objects."""
+    return [*_say_lowest_scores(evaluated), *_say_own_objects(metrics, evaluated)]
+
+
+def _say_lowest_scores(evaluated: Sequence[Evaluated]) -> list[str]:
+    """A caveat where some detectors leave weak detections out and others do not."""
+    lowest = {model.predictions.model: model.predictions.lowest_score for model in evaluated}
+    scores = [score for score in lowest.values() if score is not None]
+    if not scores or max(scores) < max(LOW_SCORE, SPREAD * min(scores)):
+        return []
+    texts = [f"{model} {score:.3f}" for model, score in lowest.items() if score is not None]
+    return [
+        f"The lowest scores of the detectors differ: {list_texts(texts)}. mAP and recall also "
+        "count weak detections, so a detector that leaves them out looks worse; give all the same "
+        "threshold."
+    ]
+
+
+def _say_own_objects(metrics: Iterable[str], evaluated: Sequence[Evaluated]) -> list[str]:
     """A caveat on metrics of the objects that each detector itself finds, if there are any."""
     bound = {name: metric for model in evaluated for name, metric in model.bound_metrics.items()}
     text = list_texts(sorted({name_metric(n) for n in metrics if bound[n].of_own_objects}))
