@@ -6,15 +6,18 @@ the recipe on the rest, so that chance does not look like one.
 """
 
 from collections.abc import Iterator, Sequence
+from inspect import signature
 from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.core import plugins
 from steadyeye.core.boxes import iou
 from steadyeye.core.errors import SampleError
 from steadyeye.core.format import percent
 from steadyeye.core.model_stages import Triple, can_normalise
+from steadyeye.core.spec import parse
 from steadyeye.core.types import Detector, Image, Model, Sample
 from steadyeye.runner import classify, detect
 from steadyeye.runner.infer import InferenceItem
@@ -47,8 +50,8 @@ def describe_normalisation(task: Task) -> str:
     detection is on an object of its class. Runs the model on up to `MOST` undegraded images; on a
     third of them if most of these are right.
     """
-    model = task.model
-    if not can_normalise(model) or "truth" not in task.identity["data"]["columns"]:
+    model, has_labels = task.model, "truth" in task.identity["data"]["columns"]
+    if not has_labels or not can_normalise(model) or not _takes_recipe(task):
         return ""
     samples = list(_choose_samples(task))
     if len(samples) < LEAST:
@@ -71,6 +74,14 @@ def describe_normalisation(task: Task) -> str:
         f"{WAYS[best][0]}, {percent(other)} of {len(rest)} images are right instead of "
         f"{percent(own)}; check mean and std of the model's recipe, and the order of its channels"
     )
+
+
+def _takes_recipe(task: Task) -> bool:
+    """Whether the recipe of a model is the user's, and not that of a library."""
+    text = task.identity["model"]["spec"]
+    if text in task.objects:
+        return False
+    return "recipe" in signature(plugins.load("models", parse(text).name)).parameters
 
 
 def _choose_samples(task: Task) -> Iterator[Sample]:
