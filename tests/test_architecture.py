@@ -183,6 +183,31 @@ def test_no_loops_between_the_files_and_folders_of_a_folder():
         TopologicalSorter(graph).prepare()  # raises CycleError, which names the loop
 
 
+PLUGIN_NAMES = {"model", "source", "metric", "plugin", "analysis", "operator", "probe", "detector"}
+
+
+def asks_a_plugin(node):
+    """Whether a call reads an optional attribute of a plugin."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        return False
+    if node.func.id not in ("getattr", "hasattr") or not isinstance(node.args[1], ast.Constant):
+        return False
+    subject, name = node.args[0], node.args[1].value
+    called = subject.attr if isinstance(subject, ast.Attribute) else getattr(subject, "id", "")
+    return called in PLUGIN_NAMES and not name.startswith("__")
+
+
+def test_optional_abilities_are_asked_with_isinstance():
+    calls = [
+        f"{file.relative_to(SOURCE)}:{node.lineno}"
+        for file in sorted(SOURCE.rglob("*.py"))
+        for node in measure_house.list_nodes(file)
+        if asks_a_plugin(node)
+    ]
+    assert not calls, "make it a Protocol of core/abilities.py"
+    assert asks_a_plugin(ast.parse("getattr(task.model, 'device', '')").body[0].value)
+
+
 # ---------------------------------------------------------------- the docs on the source tree
 
 

@@ -95,7 +95,7 @@ def test_metrics_and_analyses_fulfil_their_contract(kind, check, tables):
             assert check(plugin, table)
 
 
-def test_a_metric_does_not_depend_on_the_order_of_rows(tables):
+def test_a_metric_does_not_depend_on_the_order_of_rows():
     for name in ("accuracy", "pm_k", "drop", "flip_rate", "self_consistency"):
         assert testing.check_metric(plugins.load("metrics", name))
 

@@ -169,12 +169,13 @@ def cases():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("case", "videos"),
-    [("mean over levels", 3), ("mean over levels", 10), ("change in `explain`", 5),
-     ("failure point", 10), ("mAP", 20), ("difference of mAP", 20), ("median class", 20)],
+    ("case", "videos", "tries"),
+    [("mean over levels", 3, 60), ("mean over levels", 10, 60), ("change in `explain`", 5, 60),
+     ("failure point", 10, 60), ("mAP", 20, 60), ("difference of mAP", 20, 60),
+     ("median class", 20, 30)],
 )  # fmt: skip
-def test_intervals_hold_the_truth(case, videos, cases):
-    tried = cases.CASES[case](np.random.default_rng(videos), videos, 0.3, 60)
+def test_intervals_hold_the_truth(case, videos, tries, cases):
+    tried = cases.CASES[case](np.random.default_rng(videos), videos, 0.3, tries)
     intervals = [interval for interval in tried if interval.width is not None]
     assert intervals
     for interval in intervals:
