@@ -708,6 +708,7 @@ def test_findings_on_several_data_name_their_data(tmp_path):
     assert (first.partition(": ")[0], second.partition(": ")[0]) == ("one", "two")
 
 
+@pytest.mark.slow
 def test_compare_from_the_command_line(saved_runs):
     done = steadyeye(
         "compare", "good", "close", "poor", "--metrics", "pm_k(k=10), accuracy",
