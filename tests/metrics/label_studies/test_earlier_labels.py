@@ -151,7 +151,7 @@ def test_labels_of_a_checked_study_make_a_fresh_one_wherever_it_was_stopped(
 @pytest.mark.slow
 @pytest.mark.parametrize("stop", [StopRule(budget=30), StopRule(target=0.2)])
 def test_after_a_checked_study_that_stopped_the_truth_is_held(collect, stop):
-    """Of sets that break the premise all are right of the second model: orders of a pool."""
+    """All sets that break the premise are right for the second model."""
     a, b, truth, (_, right) = make_models(sets=60, seed=3)
     steady = set(plan(b, "pm_k(k=2)").candidates)
     broken = [name for name in truth if name not in steady][:6]
@@ -205,7 +205,7 @@ def stop_first(collect, model, truth, orders):
 
 @pytest.mark.slow
 def test_few_decisions_are_wrong_after_a_study_that_stopped(collect):
-    """One set more is required than is right, and just as many: orders of one pool."""
+    """As many sets are required as are right, and one more."""
     a, b, truth, (_, right) = make_models(sets=60, seed=3)
     wrong, covered = {right: 0, right + 1: 0}, 0
     for earlier in stop_first(collect, a, truth, STUDIES):

@@ -132,7 +132,7 @@ def test_neither_the_order_nor_labels_after_a_gap_matter(to_record, seed, number
 
 @pytest.mark.slow
 def test_a_study_of_each_model_leaves_no_set_apart(to_record):
-    """Orders of one pool, each with a study of a size of its own for either model."""
+    """Each order of one pool has a study of its own for either model."""
     a, b, truth, (right_a, right_b) = make_models(sets=60, seed=3)
     planned = [to_record(plan(model, stop=StopRule(12))) for model in (a, b)]
     widths, hits = [], 0
@@ -160,7 +160,7 @@ def test_a_study_of_each_model_leaves_no_set_apart(to_record):
 @pytest.mark.slow
 @pytest.mark.parametrize("stop", ["decided", "fixed", "merged"])
 def test_the_intervals_hold_the_truth_in_95_percent(to_record, stop):
-    """Orders of one pool; labels end where A is decided, after 12, or as B's are added too."""
+    """Labels end where A is decided, after 12, or where some of B are added."""
     a, b, truth, (right_a, right_b) = make_models(sets=60, seed=3)
     text, rule = ("pm_k(k=2)", StopRule(12)) if stop == "fixed" else ("pm_k(k=2) >= 35%", None)
     planned = to_record(plan(a, text, stop=rule))
