@@ -77,7 +77,7 @@ def boxed(tmp_path_factory):
     root = tmp_path_factory.mktemp("boxed")
     lines = [f"bikes.mp4,{frame},car,20,20,120,120" for frame in range(250)]
     (root / "boxes.csv").write_text("\n".join(["video,frame,label,x0,y0,x1,y1", *lines]))
-    data = f"video(path='{CLIP}', anchors=4, k=10, boxes='{root / 'boxes.csv'}')"
+    data = f"video(path='{CLIP}', anchors=20, k=10, boxes='{root / 'boxes.csv'}')"
     spec = "callable_detector(path='test_viewer:watchful')"
     return se.evaluate(spec, data, out=root / "run").report(root / "report.html")
 
