@@ -96,10 +96,8 @@ LONGEST = (
     "test_gate",
     "test_faults",
     "test_nao_export",
-    "test_first_screen",
     "test_score",
     "test_review_audit",
-    "test_comparison",
     "test_package",
 )
 # minutes of processors together, though few of their tests take two seconds
@@ -107,7 +105,6 @@ SLOW = frozenset(
     (
         "test_blind_spots",
         "test_cache",
-        "test_comparison",
         "test_competing_classes",
         "test_explain",
         "test_finetune",

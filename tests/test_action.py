@@ -16,7 +16,7 @@ from two_class_pictures import DATA, name_model, write_pictures
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 
 
-def run_action(folder, commands=Path(sys.executable).parent, **inputs):
+def run_action(folder, commands, **inputs):
     """The exit code and output of the steps, up to the first that fails.
 
     `commands`: the folder of the `steadyeye` that they call.
@@ -52,27 +52,27 @@ def folder(tmp_path):
     return write_pictures(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def forks(tmp_path_factory):
+    """A folder with a `steadyeye` whose start takes no imports."""
+    folder = tmp_path_factory.mktemp("commands")
+    write_command(folder)
+    return folder
+
+
 @pytest.mark.slow
-def test_the_action_computes_a_run_and_judges_it(folder):
+def test_the_action_computes_a_run_and_judges_it(folder, forks):
     required = "accuracy >= 50%\n\n  accuracy <= 100%\n"
-    code, output = run_action(folder, job="job.toml", require=required, install="")
+    code, output = run_action(folder, forks, job="job.toml", require=required, install="")
     assert code == 0, output
     assert "2 of 2 hold" in output
     assert output.count("::notice title=accuracy") == 2
     root = ElementTree.parse(folder / "runs" / "gate" / "gate.xml").getroot()
     assert (root.get("tests"), root.get("failures")) == ("2", "0")
     assert "steadyeye_gate_holds{" in (folder / "runs" / "gate" / "gate.txt").read_text()
-    code, output = run_action(folder, require="accuracy >= 99%", install="")
+    code, output = run_action(folder, forks, require="accuracy >= 99%", install="")
     assert code == 1, "a finished run is judged without its job"
     assert "::error title=accuracy >= 0.99 does not hold" in output
-
-
-@pytest.fixture
-def forks(tmp_path_factory):
-    """A folder with a `steadyeye` whose start takes no imports."""
-    folder = tmp_path_factory.mktemp("commands")
-    write_command(folder)
-    return folder
 
 
 def test_a_base_is_compared_with(folder, forks):

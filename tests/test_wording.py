@@ -1,23 +1,17 @@
-"""Every text that a user reads keeps to docs/explanation/style.md: banned phrases, % and points."""
+"""Texts that a user reads keep to docs/explanation/style.md: banned phrases, % and points.
 
-import ast
+Those in the source are read in test_words, those of reports in test_titles.
+"""
+
 import re
-import sys
 from importlib import import_module
 
 import pytest
 from conftest import ROOT
-from title_worlds import build_sections, worlds
 from typer.main import get_command
 
 from steadyeye.cli import COMMANDS
 from steadyeye.cli.options import app
-from steadyeye.report.render.headline import headline
-from steadyeye.runner.collect import evaluate_metrics
-
-sys.path.insert(0, str(ROOT / "tools"))
-
-import measure_house
 
 SOURCE = ROOT / "src" / "steadyeye"
 
@@ -77,42 +71,12 @@ def mixed(header, rows):
     ]
 
 
-def strings(path):
-    """(line, text) of the strings of a module that are no docstrings, {} where values go."""
-    nodes = measure_house.list_nodes(path)
-    bare = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
-    parts = set()
-    for node in nodes:
-        if isinstance(node, ast.JoinedStr):
-            parts |= {id(value) for value in node.values}
-            text = "".join(
-                part.value if isinstance(part, ast.Constant) else "{}" for part in node.values
-            )
-            yield node.lineno, text
-        elif isinstance(node, ast.Constant) and id(node) not in bare | parts:
-            yield node.lineno, str(node.value)
-
-
 def commands(command, name="steadyeye"):
     """(name, help) of a command with its options, and of all below it."""
     helps = [command.help, *(getattr(parameter, "help", None) for parameter in command.params)]
     yield name, " ".join(filter(None, helps))
     for below, subcommand in getattr(command, "commands", {}).items():
         yield from commands(subcommand, f"{name} {below}")
-
-
-def texts(section):
-    """What of a section a reader sees, without its tables."""
-    yield section.title
-    yield from section.text
-    yield from section.method
-    for figure in section.figures:
-        yield from (figure.caption, figure.alt)
-    for table in section.tables:
-        yield table.caption
-    for exhibit in section.exhibits:
-        yield exhibit.title
-        yield from (line for picture in exhibit.pictures for line in picture.lines)
 
 
 @pytest.mark.parametrize(
@@ -153,18 +117,6 @@ def test_a_column_of_two_units_is_found():
     assert mixed(("metric", "model", "value"), drops) == ["value"]
     assert not mixed(("metric", "model", "value"), [drops[0], drops[2]])
     assert not mixed(("accuracy", "drop (pp)"), [("12.5\u202f%", "3.1"), ("9\u202f%", "—")])
-
-
-@pytest.mark.slow
-def test_texts_in_the_source_keep_to_the_guide():
-    violations = [
-        (str(path.relative_to(SOURCE)), line, hits)
-        for path in sorted(SOURCE.rglob("*.py"))
-        for line, text in strings(path)
-        for hits in [faults(text)]
-        if hits
-    ]
-    assert not violations
 
 
 def test_pages_keep_to_the_guide():
@@ -218,23 +170,3 @@ def test_docs_keep_to_the_guide():
     # the guide itself shows what is not written
     own = [page for page in pages if page.name != "style.md"]
     assert not [(page.name, hits) for page in own if (hits := faults(prose(page)))]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["tiny", "clear"])
-def test_reports_keep_to_the_guide(kind):
-    sections = build_sections(kind)
-    assert len(sections) > 20
-    for name, section in sections:
-        for text in texts(section):
-            assert not faults(text), (name, text)
-        for table in section.tables:
-            assert not mixed(table.header, table.rows), (name, table.caption)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["tiny", "clear"])
-def test_headlines_keep_to_the_guide(kind):
-    for group in worlds(kind):
-        for line in headline([evaluate_metrics(predictions) for predictions in group]):
-            assert not faults(line)

@@ -1,4 +1,4 @@
-"""The names in the code: functions are verb and object, values are nouns of the field."""
+"""The names in the code: functions are verb and object, values are nouns; and its texts."""
 
 import ast
 import sys
@@ -6,6 +6,7 @@ from collections import defaultdict
 
 import pytest
 from conftest import ROOT
+from test_wording import faults
 
 sys.path.insert(0, str(ROOT / "tools"))
 
@@ -134,6 +135,30 @@ def test_no_public_class_name_stands_in_two_files():
                 if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                     files[node.name].add(file)
     assert not {name: sorted(places) for name, places in files.items() if len(places) > 1}
+
+
+def read_strings(nodes):
+    """The strings of a module that are no docstrings, {} where values go."""
+    bare = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    parts = set()
+    for node in nodes:
+        if isinstance(node, ast.JoinedStr):
+            parts |= {id(value) for value in node.values}
+            text = "".join(
+                part.value if isinstance(part, ast.Constant) else "{}" for part in node.values
+            )
+            yield text
+        elif isinstance(node, ast.Constant) and id(node) not in bare | parts:
+            yield str(node.value)
+
+
+def test_texts_in_the_source_keep_to_the_guide():
+    texts = {
+        file: " ¶ ".join(read_strings(nodes))
+        for package in (*PACKAGES, "__init__", "__main__")
+        for file, nodes in nodes_of(package).items()
+    }
+    assert not {file: hits for file, text in texts.items() if (hits := faults(text))}
 
 
 def test_exceptions_are_still_there():

@@ -1,6 +1,5 @@
 """Declarations of plugins compared with their imports."""
 
-import ast
 import json
 import subprocess
 import sys
@@ -64,40 +63,6 @@ def test_install_line_names_what_is_installed_not_what_is_imported():
     assert plugins.install_line([], ["PIL"]) == "pip install pillow"
     assert plugins.install_line(["hf"]) == 'pip install "steadyeye[hf]"'
     assert plugins.install_line(["hf"], ["sklearn"]) == 'pip install "steadyeye[explain,hf]"'
-
-
-PLUGINS_IN_CODE = {
-    "model",
-    "source",
-    "metric",
-    "plugin",
-    "analysis",
-    "operator",
-    "probe",
-    "detector",
-}
-
-
-def _asks_a_plugin(node):
-    """Whether a call reads an optional attribute of a plugin."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
-        return False
-    if node.func.id not in ("getattr", "hasattr") or not isinstance(node.args[1], ast.Constant):
-        return False
-    subject, name = node.args[0], node.args[1].value
-    called = subject.attr if isinstance(subject, ast.Attribute) else getattr(subject, "id", "")
-    return called in PLUGINS_IN_CODE and not name.startswith("__")
-
-
-def test_optional_abilities_are_asked_with_isinstance():
-    calls = [
-        f"{file.relative_to(plugins.ROOT)}:{node.lineno}"
-        for file in sorted(plugins.ROOT.rglob("*.py"))
-        for node in ast.walk(ast.parse(file.read_text()))
-        if _asks_a_plugin(node)
-    ]
-    assert not calls, "make it a Protocol of core/abilities.py"
-    assert _asks_a_plugin(ast.parse("getattr(task.model, 'device', '')").body[0].value)
 
 
 @pytest.mark.parametrize("name", [name for kind, name in EVERY if kind == "models"])

@@ -1,7 +1,7 @@
 from time import process_time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steadyeye.core.errors import UsageError
@@ -19,8 +19,8 @@ values = st.recursive(
 names = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True).filter(lambda n: n.isidentifier())
 
 
-@pytest.mark.slow
 @given(names, st.dictionaries(names, values, max_size=4))
+@settings(max_examples=25)
 def test_a_spec_is_parsed_back_from_its_text(name, kwargs):
     import keyword
 

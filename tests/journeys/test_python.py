@@ -189,7 +189,7 @@ assert se.open_run(runs[0].folder).accuracy().value == 1
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("end", ["", "sys.exit(1)", "1 / 0"])
+@pytest.mark.parametrize("end", ["", "1 / 0"])
 def test_a_run_without_a_folder_leaves_none_behind(end, tmp_path):
     words = [sys.executable, "-c", PROGRAM.format(end=end)]
     env = {**os.environ, "TMPDIR": str(tmp_path)}

@@ -176,14 +176,14 @@ def test_markdown_says_the_same_first(three):
     )
 
 
-@pytest.fixture(params=["three", "two_sets"])
-def report_page(windows, request, tmp_path):
+@pytest.fixture(scope="module", params=["three", "two_sets"])
+def report_page(all_windows, request, tmp_path_factory):
     report = request.getfixturevalue(request.param)
     shots = tuple(Picture(f"s{i}", f"{i}", ("a line",) * 3, right=i == 0) for i in (0, 1))
     first = replace(report.sections[0], lead=Exhibit("break", "model_0", "data", shots))
-    path = tmp_path / "report.html"
+    path = tmp_path_factory.mktemp("page") / "report.html"
     path.write_text(render_html(replace(report, sections=(first, *report.sections[1:])), picture))
-    return windows.open(path.as_uri(), offline=True).page
+    return all_windows.open(path.as_uri(), offline=True).page
 
 
 def ends(page, selector):

@@ -14,7 +14,8 @@ from hand_tables import sweep
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
-from title_worlds import ELSEWHERE, build_sections, pm, swept
+from test_wording import faults, mixed
+from title_worlds import ELSEWHERE, build_sections, pm, swept, worlds
 
 from steadyeye.core import plugins
 from steadyeye.core.claims import Claim, above, below, every, first, higher, leads
@@ -116,6 +117,40 @@ def test_every_analysis_is_looked_at():
         plugins.names("analyses")
     )
     assert set(NEUTRAL) | ELSEWHERE == set(plugins.names("analyses"))
+
+
+def texts(section):
+    """What of a section a reader sees, without its tables."""
+    yield section.title
+    yield from section.text
+    yield from section.method
+    for figure in section.figures:
+        yield from (figure.caption, figure.alt)
+    for table in section.tables:
+        yield table.caption
+    for exhibit in section.exhibits:
+        yield exhibit.title
+        yield from (line for picture in exhibit.pictures for line in picture.lines)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["tiny", "clear"])
+def test_reports_keep_to_the_guide(kind):
+    sections = build_sections(kind)
+    assert len(sections) > 20
+    for name, section in sections:
+        for text in texts(section):
+            assert not faults(text), (name, text)
+        for table in section.tables:
+            assert not mixed(table.header, table.rows), (name, table.caption)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["tiny", "clear"])
+def test_headlines_keep_to_the_guide(kind):
+    for group in worlds(kind):
+        for line in headline([evaluate_metrics(predictions) for predictions in group]):
+            assert not faults(line)
 
 
 # ---------------------------------------------------------------- the rule itself

@@ -126,10 +126,10 @@ def test_an_explanation_is_called_one(own):
 # ---- stores
 
 
-@pytest.fixture(scope="module", params=["s3", "gs"])
+@pytest.fixture(scope="module")
 def store(request):
     """A running store: a function of a name that makes a bucket and gives its address."""
-    kind = {"s3": s3_server, "gs": gcs_server}[request.param]
+    kind = {"s3": s3_server, "gs": gcs_server}[getattr(request, "param", "s3")]
     with kind.server() as url:
         yield lambda name: kind.bucket(url, name)
 
@@ -148,6 +148,7 @@ def stored(runs, bucket):
     return root
 
 
+@pytest.mark.parametrize("store", ["s3", "gs"], indirect=True)
 def test_runs_of_a_store_are_listed_as_those_of_a_disk(stored, runs, monkeypatch):
     local, remote = read_runs(runs), read_runs(stored)
     assert set(remote) == set(local)

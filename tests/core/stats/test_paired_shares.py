@@ -26,7 +26,7 @@ def simulate(rng, videos, rates):
     ]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(5))
 def test_p_is_the_share_of_all_ways_to_exchange_the_models(seed):
     """The successes in a video beyond the share of both models together, over all objects."""
     rng = np.random.default_rng(seed)
@@ -59,16 +59,16 @@ def test_models_that_find_equally_many_are_compared_as_trials_are():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("videos", [8, 20, 60])
+@pytest.mark.parametrize("videos", [8, 60])
 @pytest.mark.parametrize("together", [True, False])
 def test_the_test_keeps_its_level(videos, together):
     """If both fail on the same videos, and if each fails on different ones."""
     rng = np.random.default_rng(videos)
     changes = []
-    for _ in range(300):
+    for _ in range(100):
         rates = rng.beta(1, 9, (2, videos))
         changes.append(difference(*simulate(rng, videos, rates[[0, 0 if together else 1]])))
-    # of 300, 0.09 lies more than three standard deviations from 0.05
+    # of 100, 0.09 lies two standard deviations from 0.05
     assert np.mean([change.p <= 0.05 for change in changes]) < 0.09
     assert np.mean([change.low <= 0 <= change.high for change in changes]) > 0.91
 
@@ -77,7 +77,7 @@ def test_the_test_keeps_its_level(videos, together):
 def test_a_true_difference_lies_in_the_interval_and_is_seen():
     rng = np.random.default_rng(1)
     changes = []
-    for _ in range(200):
+    for _ in range(100):
         rate = rng.beta(2, 8, 20)
         changes.append(difference(*simulate(rng, 20, (rate, rate / 2))))
     assert np.mean([change.low <= 0.1 <= change.high for change in changes]) > 0.92

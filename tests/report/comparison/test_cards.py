@@ -73,11 +73,9 @@ def test_the_page_runs_no_script_but_its_own_and_asks_no_network():
 @pytest.mark.parametrize(
     "name",
     [
-        "a_model_with_a_long_name_that_somebody_gave_its_whole_configuration-v2.1",
         "RESNET50_WITH_MIXUP_AND_CUTMIX_AND_AUGMIX_AND_RANDAUGMENT",
         "mwmwmwmwmwmwmwmwmwmwmwmwmwmwmwmwmwmwmwmwmwmwmwmwmwmwmwmw",
         "稳健性模型的一个很长的名字" * 4,
-        "lr=0.1,wd=0.05,epochs=300,mixup=0.8,seed=1234567890",
     ],
 )
 def test_long_names_stay_within_the_card_and_clear_of_the_rank(windows, tmp_path, name):

