@@ -360,8 +360,7 @@ def test_a_trained_detector_answers_from_its_folder_as_the_module_does(kind, bas
 
 def test_from_scratch_no_weight_stays(bases):
     weights, same = (
-        detection(*bases["Yolos"], small(), from_scratch=True).module.state_dict()
-        for _ in range(2)
+        detection(*bases["Yolos"], small(), from_scratch=True).module.state_dict() for _ in range(2)
     )
     base = bases["Yolos"][0].copies.module.state_dict()
     for name, weight in weights.items():
