@@ -158,7 +158,7 @@ def photos(tmp_path_factory):
 
 
 def explain_toy(out, toy, data, analyses, limit=None):
-    """What is explained of a toy detector, and the sealed probes."""
+    """The explanation of a toy detector, and its sealed probe tables."""
     job = Job((f"callable_detector(path='toy_detectors:{toy}')",), (data,), str(out), workers=1)
     explanation = run.explain(run.check(job, run.Explaining(analyses, limit=limit)), Silent())
     return explanation, [table for _, table in tables([out]) if table.probe]

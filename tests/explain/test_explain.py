@@ -516,7 +516,7 @@ def test_too_few_backgrounds_are_refused_with_why(toy, tmp_path):
 
 
 def test_a_detector_that_cuts_its_scores_cannot_say_that_it_finds_nothing(toy, tmp_path):
-    """Told 0.4 in the light backgrounds, every one of them would qualify: "nothing above 0.1"."""
+    """The detector leaves out scores of 0.4, so every light background would seem to qualify."""
     root, model, data = toy
     cut = (root, model.replace(":detector", ":cut"), data)
     analysis = f"background(folder='{root}/behind')"
@@ -575,7 +575,7 @@ def test_data_without_masks_are_refused_or_guessed(toy, tmp_path):
 
 @pytest.mark.usefixtures("torchvision")
 def test_masks_are_those_of_a_segmenter(toy, tmp_path):
-    """Random weights: whether what a library gives arrives, not whether it is any good."""
+    """The weights are random: the masks of the library are passed on, good or not."""
     torch = pytest.importorskip("torch")
     import transformers
 

@@ -44,8 +44,7 @@ def _one_thread():
 
 @pytest.fixture(scope="module")
 def davis(test_data, tmp_path_factory):
-    """A spec of every fifth frame of four sequences, reduced to a quarter of its sides, numbered
-    anew, four of each, a box each."""
+    """A spec of four sequences: four frames of each at a quarter of the sides, a box in each."""
     root = tmp_path_factory.mktemp("davis")
     for kind in ("JPEGImages", "Annotations"):
         for sequence in SEQUENCES:
@@ -397,7 +396,7 @@ def test_a_network_that_gives_what_is_no_number_is_no_traceback(bases):
 
 
 def fewer(module):
-    """So many proposals as take seconds: torchvision's roi_align is Python here."""
+    """Limits the proposals, because torchvision's roi_align is Python here."""
     module.roi_heads.fg_bg_sampler.batch_size_per_image = 16
     module.rpn._pre_nms_top_n = {"training": 100, "testing": 100}
     module.rpn._post_nms_top_n = {"training": 30, "testing": 30}

@@ -44,7 +44,7 @@ def read_results(folder):
 
 
 def run_whole(folder):
-    """What it says on the way."""
+    """Trains to the end; returns the messages."""
     folder.mkdir(exist_ok=True)
     return toy_training.main(folder)
 

@@ -491,6 +491,7 @@ def measurement(clip_model, tmp_path_factory):
     return out, measure("efficientnet_lite0", clip_model, how, out, Silent()), how
 
 
+@pytest.mark.slow
 def test_base_and_tuned_are_measured_and_reported(measurement):
     out, content, _ = measurement
     assert [path.name for path in sorted(out.iterdir()) if path.is_dir()] == [
@@ -513,6 +514,7 @@ def test_base_and_tuned_are_measured_and_reported(measurement):
     assert "The training data of ft include 1 of the 1 video (bikes.mp4)" in text
 
 
+@pytest.mark.slow
 def test_finished_measurements_are_not_repeated(measurement, clip_model):
     out, _, how = measurement
     before = {file: file.stat().st_mtime_ns for file in out.rglob("*.arrow")}
@@ -523,6 +525,7 @@ def test_finished_measurements_are_not_repeated(measurement, clip_model):
     assert sum(after[file] != before[file] for file in before) == 1
 
 
+@pytest.mark.slow
 def test_report_and_compare_show_what_the_training_bought(measurement, tmp_path):
     out, _, _ = measurement
     process = steadyeye("compare", out / "base", out / "tuned", "--out", tmp_path / "c.html")
