@@ -125,7 +125,7 @@ def test_lite0_overfits_8_frames_and_is_read_back(lite0, davis, tmp_path):
     images = [example.image() for example in frames.items[::3]]
     # one image a pass, as the model takes them
     with torch.no_grad():
-        expected = torch.cat([module(each[0][None]).softmax(1) for each in batch[::3]]).numpy()
+        expected = torch.cat([module(inputs[None]).softmax(1) for inputs, *_ in batch[::3]]).numpy()
     scores = model(images)
     np.testing.assert_allclose(scores, expected, atol=1e-4)
     right = [example.labels[0] for example in frames.items[::3]]

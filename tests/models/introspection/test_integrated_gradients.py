@@ -179,7 +179,7 @@ def test_a_real_mistake_is_complete(test_data, monkeypatch):
 
     from steadyeye.explain.probes import integrated_gradients
 
-    monkeypatch.setattr(integrated_gradients, "FIRST", 64)  # 32 are too few, and take seconds
+    monkeypatch.setattr(integrated_gradients, "FIRST", 48)  # 32 are too few, and take seconds
     photo = image_file.read(test_data / "davis" / "JPEGImages" / "goat" / "00040.jpg")
     ((boxes, scores, labels),) = yolox([photo])
     session = build(
