@@ -190,7 +190,7 @@ def test_a_real_mistake_is_complete(test_data, monkeypatch):
     np.testing.assert_allclose(boxes, answer.boxes, atol=1e-2)
     assert session.classes.names[labels[0]] == "bear"
     attribution = attribute(
-        yolox.fix_candidates(photo), (boxes[0], int(labels[0]), float(scores[0]))
+        yolox.fix_candidates(photo), (boxes[0], int(labels[0]), float(scores[0])), most=48
     )
     assert attribution.score > 0.8
     assert attribution.without < 0.01
