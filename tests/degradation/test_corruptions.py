@@ -35,17 +35,21 @@ def at(name, image, severity, seed=0):
     return operator.start(image, Context(stream_key(seed, "photo", name)))(severity)
 
 
-@pytest.mark.slow
+@pytest.fixture(scope="module")
+def photos():
+    return [make_photo(seed) for seed in range(REFERENCE["seeds"])]
+
+
 @pytest.mark.parametrize("name", NAMED)
-def test_images_change_as_imagecorruptions_changes_them(name):
+def test_images_change_as_imagecorruptions_changes_them(name, photos):
     # one standard error of each side, and what rounding instead of cutting off changes
     assert REFERENCE["statistics"] == list(NAMES)
     # our frost is drawn, where theirs is photographs: as bright and as rough, within a quarter
     loose = 0.25 if name == "frost" else 0.04
     for severity, rows in enumerate(REFERENCE[name], start=1):
         own = [
-            measure_change(image := make_photo(seed), at(name, image, severity, seed))
-            for seed in range(REFERENCE["seeds"])
+            measure_change(image, at(name, image, severity, seed))
+            for seed, image in enumerate(photos)
         ]
         errors = np.std(own, axis=0, ddof=1) / math.sqrt(len(own))
         for title, value, error, (reference, reference_error) in zip(

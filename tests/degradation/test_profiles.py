@@ -310,7 +310,7 @@ def test_a_search_holds_the_exhaustive_level_and_costs_a_tenth(wobble):
     right = falling(np.random.default_rng(5), images=300, wobble=wobble)
     accuracy = right.mean(axis=1)
     inside = []
-    for seed in range(100):
+    for seed in range(50):
         state = run_search(right, seed)
         for threshold in THRESHOLDS:
             below = np.flatnonzero(accuracy < threshold)

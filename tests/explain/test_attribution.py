@@ -157,10 +157,10 @@ def photos(tmp_path_factory):
     return toy_detectors.write(tmp_path_factory.mktemp("photos"))
 
 
-def explain_toy(out, toy, data, analyses):
-    """What is explained of a toy detector, and the sealed probes."""
+def explain_toy(out, toy, data, analyses, limit=None):
+    """The explanation of a toy detector, and its sealed probe tables."""
     job = Job((f"callable_detector(path='toy_detectors:{toy}')",), (data,), str(out), workers=1)
-    explanation = run.explain(run.check(job, run.Explaining(analyses)), Silent())
+    explanation = run.explain(run.check(job, run.Explaining(analyses, limit=limit)), Silent())
     return explanation, [table for _, table in tables([out]) if table.probe]
 
 
@@ -215,7 +215,7 @@ def test_without_a_gradient_the_black_box_methods_are_named(tmp_path, photos):
         explain_toy(
             tmp_path / "a", "black_box", photos, "attribution(probe='integrated_gradients')"
         )
-    _, (probe,) = explain_toy(tmp_path / "b", "black_box", photos, "attribution")
+    _, (probe,) = explain_toy(tmp_path / "b", "black_box", photos, "attribution", limit=1)
     assert set(probe.tags["attribution"]) == {"rise"}
     with pytest.raises(UsageError, match="give at least two masks"):
         explain_toy(tmp_path / "c", "black_box", photos, "attribution(probe='rise', masks=1)")

@@ -16,7 +16,7 @@ from steadyeye.runner.run import Silent
 
 
 def squares(root):
-    data = explain_toys.write(root / "squares")
+    data = explain_toys.write(root / "squares", images=2)
     classes = root / "squares" / "classes.json"
     return (data,), f"callable_detector(path='explain_toys:detector', classes='{classes}')"
 

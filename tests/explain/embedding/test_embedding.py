@@ -117,7 +117,7 @@ def test_a_planted_hole_is_found_and_is_one_spot():
 @pytest.mark.slow
 def test_without_a_hole_hardly_anything_is_found():
     # every image of both sets from one cloud, three boxes each that show nearly the same
-    finds, trials = 0, 200
+    finds, trials = 0, 100
     for seed in range(trials):
         rng = np.random.default_rng(seed)
         middle = rng.normal(size=(40, 5))
@@ -127,8 +127,8 @@ def test_without_a_hole_hardly_anything_is_found():
         sparseness = thinness(points.astype(np.float32), names, reference)
         finds += sparseness.thin.any()
         assert sparseness.chance > 0
-    # 0.05 of them by chance: more than 17 would be seen once in 100
-    assert finds <= 17
+    # 0.05 of them by chance: more than 10 would be seen once in 100
+    assert finds <= 10
 
 
 def test_boxes_of_one_video_are_one_witness():

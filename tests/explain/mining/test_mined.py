@@ -216,7 +216,7 @@ def test_saved_detections_are_mined_with_and_without_pictures(folder):
 
 
 def test_novelty_is_ranked_by_the_chosen_embedding(folder):
-    """What is told apart by brightness alone: a seam for embeddings of any model."""
+    """The images differ in brightness alone; any model's embedding could be given so."""
     spec = "callable_detector(path='mined_toys:sure')"
     run = se.evaluate(spec, data(folder), out=folder / "run")
     all_crops = []

@@ -58,7 +58,6 @@ def agree(model, photos, transform, module, tolerance=1e-5):
 @pytest.mark.parametrize(
     "name",
     [
-        "mobilenetv3_small_050",
         pytest.param("deit_tiny_patch16_224", marks=pytest.mark.slow),  # bicubic, crop_pct 0.9
         pytest.param("levit_128s", marks=pytest.mark.slow),
     ],

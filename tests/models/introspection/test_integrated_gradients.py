@@ -157,10 +157,9 @@ def test_transformers_detectors_are_complete(kind, seed, tmp_path):
         ("fcos_resnet50_fpn", {"size": [192, 256]}),
     ],
 )
-def test_torchvision_detectors_are_opened_at_what_they_say(name, more, tmp_path, torchvision):
-    module = spread(torchvision.models.get_model(name, weights_backbone=None))
-    torch.save(module.state_dict(), tmp_path / "random.pth")
-    model = build("torchvision", name=name, checkpoint=str(tmp_path / "random.pth"), **more)
+def test_torchvision_detectors_are_opened_at_what_they_say(name, more, torchvision):
+    model = build("torchvision", name=name, weights=None, **more)
+    spread(model.copies.module)
     (answer,) = model([PHOTO])
     candidates = model.fix_candidates(PHOTO)
     with torch.no_grad():
@@ -174,10 +173,13 @@ def test_torchvision_detectors_are_opened_at_what_they_say(name, more, tmp_path,
 
 
 @pytest.mark.slow
-def test_a_real_mistake_is_complete(test_data):
+def test_a_real_mistake_is_complete(test_data, monkeypatch):
     # the goat that YOLOX-nano calls a bear, its network computed by torch
     from onnx_in_torch import yolox
 
+    from steadyeye.explain.probes import integrated_gradients
+
+    monkeypatch.setattr(integrated_gradients, "FIRST", 48)  # 32 are too few, and take seconds
     photo = image_file.read(test_data / "davis" / "JPEGImages" / "goat" / "00040.jpg")
     ((boxes, scores, labels),) = yolox([photo])
     session = build(
@@ -188,7 +190,7 @@ def test_a_real_mistake_is_complete(test_data):
     np.testing.assert_allclose(boxes, answer.boxes, atol=1e-2)
     assert session.classes.names[labels[0]] == "bear"
     attribution = attribute(
-        yolox.fix_candidates(photo), (boxes[0], int(labels[0]), float(scores[0]))
+        yolox.fix_candidates(photo), (boxes[0], int(labels[0]), float(scores[0])), most=48
     )
     assert attribution.score > 0.8
     assert attribution.without < 0.01
