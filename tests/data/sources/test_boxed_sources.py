@@ -411,7 +411,7 @@ def test_boxes_of_a_video_are_read_from_json(tmp_path):
 
 def test_boxes_of_absent_videos_are_counted(tmp_path):
     lines = ["video,frame,label,x0,y0,x1,y1", *(f"{v}.mp4,1,car,0,0,1,1" for v in "zab")]
-    (tmp_path / "boxes.csv").write_text("\n".join([*lines, "bikes,1,car,0,0,1,1"]))
+    (tmp_path / "boxes.csv").write_text("\n".join([*lines, "bikes,1,car,0,0,2,1"]))
     source = build_source(
         f"video(path='{BIKES}', anchors=1, k=1, boxes='{tmp_path / 'boxes.csv'}')"
     )
@@ -466,7 +466,9 @@ def test_invalid_entries_of_json_are_named(tmp_path, change, message):
         ("bikes.mp4,1,car,5,5,x,9", "line 2, column x1: 'x' is no number"),
         ("bikes.mp4,,car,5,5,6,9", "line 2, column frame: '' is no whole number"),
         ("bikes.mp4,300,car,5,5,6,9", "name frame 300 of 'bikes.mp4', which has frames 0 to 249"),
-        ("other.mp4,1,car,5,5,6,9", "have no object in 'bikes.mp4'"),
+        ("other.mp4,1,car,5,5,6,9", "have no object in 'bikes.mp4'.*there, first 'other.mp4'$"),
+        ("bkies.mp4,1,car,5,5,6,9", "first 'bkies.mp4'; did you mean 'bikes.mp4'"),
+        ("bikes.mp4,1,car,0.1,0.2,0.3,1", r"boxes.csv': all boxes lie within 1 × 1 pixel.*pixels"),
         ("", "has no boxes"),
     ],
 )
