@@ -96,9 +96,9 @@ def unread_notes(folder: Place, suffixes: frozenset[str]) -> tuple[str, ...]:
     )
     if not others:
         return ()
-    why = "no image by its name; convert what is one to JPEG or PNG"
+    why = "not named as images; convert images to JPEG or PNG"
     if suffixes == VIDEOS:
-        why = "no video by its name; convert what is one to MP4"
+        why = "not named as videos; convert videos to MP4"
     return (f"{number_of(len(others), 'file')} left out, first '{others[0]}': {why}",)
 
 
