@@ -262,7 +262,7 @@ def test_overwrite_deletes_a_run_and_nothing_else(work_folder):
 
 @pytest.mark.slow
 def test_no_command_writes_into_a_folder_of_another(work_folder):
-    """A report of a watch took the place of that of a run, and a run was written into a set."""
+    """Also not a watch into a run, or a run into a set that people review."""
     write_video(work_folder / "clip.mp4")
     (work_folder / "mine.py").write_text(FUNCTION)
     job = ("--model", "mine:predict", "--data", "clip.mp4", "--quiet")
