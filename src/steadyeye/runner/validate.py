@@ -1,5 +1,6 @@
 """Checks of a job: all errors that can be found before the first forward pass."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -294,7 +295,10 @@ def present(text: str, source: Source) -> None:
     """Raises `UsageError` if files that inference needs are missing."""
     missing = source.missing()
     if missing:
+        cure = "complete the data or select the part that exists"
+        if os.sep == "/" and "\\" in missing[0]:  # as Windows writes paths
+            cure = "write / instead of \\ in the names of its files"
         raise UsageError(
             f"'{text}' lacks {len(missing):,} of {number_of(len(source), 'file')}, first "
-            f"'{missing[0]}'; complete the data or select the part that exists"
+            f"'{missing[0]}'; {cure}"
         )

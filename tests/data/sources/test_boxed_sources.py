@@ -1,6 +1,7 @@
 """One set of real boxes written in every format and read back: exactly the same."""
 
 import json
+import os
 
 import cv2
 import numpy as np
@@ -16,6 +17,7 @@ from steadyeye.data.annotations import box_file
 from steadyeye.data.annotations.boxed_videos import Sequences, boxed_sets
 from steadyeye.data.classes.class_lists import shipped_classes
 from steadyeye.data.video.pm_set_source import Drawing
+from steadyeye.runner.validate import present as present_files
 from steadyeye.testing import check_source
 
 VIDEO = "car-shadow"
@@ -241,6 +243,18 @@ def test_boxes_of_coco_are_read(truth, tmp_path):
         assert source[i].boxes.boxes[0].tolist() == box.tolist()
     assert not source.missing()
     assert build_source(f"coco(annotations='{tmp_path / 'a.json'}')").missing()
+
+
+@pytest.mark.skipif(os.sep != "/", reason="the names are paths here")
+def test_names_of_files_as_windows_writes_them_are_refused_with_the_cure(tmp_path):
+    pictures(tmp_path / "val", [1])
+    (name,) = (path.name for path in (tmp_path / "val").iterdir())
+    content = {"images": [{"id": 1, "file_name": f"val\\{name}", "width": 8, "height": 6}]}
+    content |= {"annotations": [], "categories": [{"id": 1, "name": "cat"}]}
+    (tmp_path / "a.json").write_text(json.dumps(content))
+    source = build_source(f"coco(annotations='{tmp_path / 'a.json'}', images='{tmp_path}')")
+    with pytest.raises(UsageError, match=r"lacks 1 of 1 file, .*; write / instead of \\ in the"):
+        present_files("a", source)
 
 
 @pytest.mark.parametrize(
