@@ -106,14 +106,14 @@ def boxes(
     )
 
 
-def check_pixels(farthest: float, what: str) -> None:
-    """Raises `UsageError` if no corner of `what` reaches beyond 1: boxes are shares of the sides.
+def check_pixels(farthest: float, title: str) -> None:
+    """Raises `UsageError` if no corner of `title` reaches beyond 1: boxes are shares of the sides.
 
     `farthest`: the largest coordinate; not above 0 where there are no boxes.
     """
     if 0 < farthest <= 1:
         raise UsageError(
-            f"{what}: all boxes lie within 1 × 1 pixel, as if they were shares of the image's "
+            f"{title}: all boxes lie within 1 × 1 pixel, as if they were shares of the image's "
             "sides; give pixels"
         )
 

@@ -113,7 +113,7 @@ def test_frames_are_ordered_by_their_last_number(test_data, tmp_path):
 def test_two_frames_of_one_number_are_refused(test_data, tmp_path):
     for name in ("cam1_1", "cam1_2", "cam2_2"):
         shutil.copy(test_data / "photos" / "owl.jpg", tmp_path / f"{name}.jpg")
-    with pytest.raises(UsageError, match="has 1 frame numbers more than once, first 2"):
+    with pytest.raises(UsageError, match="has 1 frame number more than once, first 2"):
         build(f"frames(path='{tmp_path}', anchors=1, k=1)")
 
 

@@ -149,8 +149,8 @@ def test_a_misspelled_video_of_labels_gets_a_suggestion(footage):
     absent = "labels of 1 video that are not there, first 'a/clpi.mp4'"
     labels = write_labels(footage, [("a/clpi.mp4", "cat"), ("c", "dog")])
     assert f"{absent}; did you mean 'a/clip.mp4'?" in video(path=str(footage), labels=labels).notes
-    named = [("a/clip.mp4", "cat"), ("b/clip.mp4", "cat")]
-    labels = write_labels(footage, [("a/clpi.mp4", "cat"), *named])
+    others = [("a/clip.mp4", "cat"), ("b/clip.mp4", "cat")]
+    labels = write_labels(footage, [("a/clpi.mp4", "cat"), *others])
     assert absent in video(path=str(footage), labels=labels).notes
 
 
