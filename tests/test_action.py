@@ -72,7 +72,7 @@ def test_the_action_computes_a_run_and_judges_it(folder, forks):
     assert "steadyeye_gate_holds{" in (folder / "runs" / "gate" / "gate.txt").read_text()
     code, output = run_action(folder, forks, require="accuracy >= 99%", install="")
     assert code == 1, "a finished run is judged without its job"
-    assert "::error title=accuracy >= 0.99 does not hold" in output
+    assert "::error title=accuracy >= 99%25 does not hold" in output
 
 
 def test_a_base_is_compared_with(folder, forks):

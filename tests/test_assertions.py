@@ -81,7 +81,7 @@ def test_every_model_of_a_run_is_judged(tmp_path, monkeypatch):
     with pytest.raises(AssertionError) as caught:
         assert_steady(run, None, "accuracy >= 60%")
     (line,) = str(caught.value).splitlines()
-    assert line.startswith("accuracy >= 0.6 does not hold for always_white on images: 50.0")
+    assert line.startswith("accuracy >= 60% does not hold for always_white on images: 50.0")
 
 
 @pytest.mark.slow
@@ -100,5 +100,5 @@ def test_the_fixture_is_there_in_a_session_of_its_own(tmp_path):
     ended = run_pytest("-p", "no:cacheprovider", "--color=no", ".", cwd=tmp_path)
     assert ended.returncode == 1, ended.stdout + ended.stderr
     assert "1 failed, 1 passed" in ended.stdout
-    assert "accuracy <= 0.5 does not hold for" in ended.stdout
+    assert "accuracy <= 50% does not hold for" in ended.stdout
     assert "assertions.py" not in ended.stdout.split("short test summary")[0]

@@ -37,6 +37,14 @@ def test_a_damaged_file_is_named(read, content, tmp_path):
     assert "\n" not in str(refused.value)
 
 
+def test_an_empty_file_is_called_empty(tmp_path):
+    path = tmp_path / "export.json"
+    for content in ("", " \n"):
+        path.write_text(content)
+        with pytest.raises(UsageError, match=r"export\.json': it is empty; write it again"):
+            label_studio._read_tasks(path)
+
+
 @pytest.mark.parametrize("content", ODD)
 def test_damaged_metadata_of_a_table_name_its_file(content, tmp_path):
     path = tmp_path / "anchors.parquet"

@@ -300,7 +300,9 @@ def test_an_image_with_impossible_boxes_can_be_skipped_in_every_form(box):
 
 def test_shares_of_the_sides_are_no_pixels():
     shares = (np.array(CORNERS) / 99).tolist()
-    with pytest.raises(UsageError, match=r"within 1 × 1 pixel.*give x0 y0 x1 y1 in pixels"):
+    with pytest.raises(
+        UsageError, match=r"the data: all boxes lie within 1 × 1 pixel.*give pixels"
+    ):
         se.evaluate(detect_as(()), [(ONE, {"boxes": shares, "labels": [0, 1]})], classes=NAMES)
     run = se.evaluate(detect_as((shares, [0.9, 0.8], [0, 1])), OBJECTS, classes=NAMES)
     assert "no detection of 2 reaches beyond 1 × 1 pixel" in " ".join(run.predictions.notes)

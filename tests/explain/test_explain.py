@@ -40,6 +40,7 @@ from steadyeye.report.analyses.background import background
 from steadyeye.report.analyses.patch_shuffle import patch_shuffle
 from steadyeye.runner.job import Job
 from steadyeye.runner.run import Silent
+from steadyeye.runner.validate import check
 
 # ---------------------------------------------------------------- targets
 
@@ -484,6 +485,12 @@ def test_invalid_explanations_are_refused_in_one_line(toy, tmp_path):
     classifier = (root, "callable(path='toy_networks:brightness')", data)
     with pytest.raises(UsageError, match="is a classifier; explain needs a detector"):
         run(classifier, tmp_path / "c")
+    (tmp_path / "other.txt").write_text("violin\nzebra\n")
+    no_class = f"callable(path='toy_networks:brightness', classes='{tmp_path / 'other.txt'}')"
+    with pytest.raises(UsageError, match="is a classifier; explain needs a detector"):
+        run((root, no_class, data), tmp_path / "c")
+    with pytest.raises(UsageError, match="is a classifier; mine needs a detector"):
+        check(Job(models=(no_class,), data=(data,)), detection_for="mine")
     check_refusal(toy, tmp_path, "patch_shufle", "did you mean 'patch_shuffle'")
     check_refusal(toy, tmp_path, "patch_shuffle(repeat=2)", "did you mean 'repeats'")
     check_refusal(toy, tmp_path, "patch_shuffle(repeats=0)", "at least one of each")

@@ -21,7 +21,7 @@ PUSHES = (
     (("--require", "accuracy >= 50%"), ["Passed"]),
     (
         ("--require", "accuracy >= 50%", "--require", "accuracy >= 99%"),
-        ["exit code: 1", "accuracy >= 0.99 does not hold", "1 of 2 hold"],
+        ["exit code: 1", "accuracy >= 99% does not hold", "1 of 2 hold"],
     ),
     (("--require", "acuracy >= 50%"), ["exit code: 2", "did you mean 'accuracy'?"]),
     ((), ["exit code: 2", "steadyeye: no requirement given; give --require"]),

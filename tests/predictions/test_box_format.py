@@ -76,6 +76,7 @@ FORMATS = {
     "centres with width and height where x0 y0 x1 y1 was expected, shares": lambda b, h, w: centres(
         shares(b, h, w)
     ),
+    "percent of the image's sides": lambda b, h, w: 100 * shares(b, h, w),
     "at 2 times its size": lambda b, h, w: b * 2,
     "at 0.5 times its size": lambda b, h, w: b / 2,
     "320 × 320, to which the image was stretched": resize("stretched", 320),
@@ -110,6 +111,20 @@ def test_each_format_is_named(words, noise):
     assert words in sentence
     assert f"of {len(image)} objects are found at IoU 0.5" in sentence
     assert EXPECTED in sentence
+
+
+@pytest.mark.parametrize(("whole", "words"), [(1, "shares"), (100, "percent")])
+def test_true_boxes_in_parts_of_the_image_are_named(whole, words):
+    """As in labels of tools that store shares or percent; the detections are in pixels."""
+    sizes, image, label, corners = make()
+    height, width = sizes[image].T
+    truth = table(image, label, whole * shares(corners, height, width))
+    detected = np.arange(len(image)) % 5 != 0
+    detections = table(image[detected], label[detected], corners[detected])
+    sentence = describe_mismatch(truth, detections, sizes)
+    assert sentence.startswith(f"the true boxes seem to be {words} of the image's sides: read")
+    assert f"{percent(0.8)} of 180 objects" in sentence
+    assert describe_mismatch(truth, detections, np.zeros_like(sizes)) == ""
 
 
 def test_the_shares_are_those_of_the_definition():

@@ -108,6 +108,11 @@ def test_a_limit_of_an_interval_is_shown_with_its_number():
     assert "<small>no interval: too few videos</small>" in first
     assert "<small>within this one video only</small>" in first
     assert first.count("one video only") == 2, "in the sentence, and at the number"
+    none = Evaluated(
+        table(**HAND), {"accuracy": replace(whole, low=None, high=None, interval=drop)}
+    )
+    page = render_html(document([none], sections=()), picture)
+    assert "<small>no interval: too few videos</small></th>" in page
 
 
 @pytest.mark.parametrize(

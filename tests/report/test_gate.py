@@ -70,9 +70,9 @@ def judged(predictions, *texts, **more):
     ("text", "normal_form"),
     [
         ("pm_k(k=10) >= 0.70", "pm_k(k=10) >= 0.7"),
-        ("pm_k(k=10)>=70%", "pm_k(k=10) >= 0.7"),
+        ("pm_k(k=10)>=70%", "pm_k(k=10) >= 70%"),
         (" accuracy > .5 ", "accuracy > 0.5"),
-        ("flip_rate <= 12.5 %", "flip_rate <= 0.125"),
+        ("flip_rate <= 12.5 %", "flip_rate <= 12.5%"),
         ("map(iou='coco') < 1e-1", "map(iou='coco') < 0.1"),
         ("degraded_rank <= 3", "degraded_rank <= 3"),
     ],
@@ -531,7 +531,7 @@ def test_the_gate_passes_and_fails(runs):
     assert good.stdout.strip().endswith("2 of 2 hold")
     bad = steadyeye("gate", head, "--require", "accuracy >= 95%")
     assert bad.returncode == 1
-    assert "accuracy >= 0.95 does not hold for model on imagenet_vid_robust" in bad.stdout
+    assert "accuracy >= 95% does not hold for model on imagenet_vid_robust" in bad.stdout
     assert "n = 1,109" in bad.stdout
     unshown = steadyeye("gate", head, "--require", "accuracy >= 88%")
     assert unshown.returncode == 1

@@ -25,7 +25,13 @@ from page_checks import (
 import steadyeye as se
 from steadyeye.predictions.json_record import write_record
 from steadyeye.report import build, compare, run_index
-from steadyeye.report.render.run_list import describe_list, render_list
+from steadyeye.report.render.run_list import (
+    ListedRun,
+    Number,
+    RunRow,
+    describe_list,
+    render_list,
+)
 from steadyeye.report.run_index import RunIndex
 from steadyeye.report.run_server import serving
 
@@ -88,6 +94,19 @@ def test_an_unfinished_run_says_how_many_shards_there_are(runs):
         "0 of 0 shards, 1 of 1 model × data not started; run the same command again to finish it"
     )
     assert read_runs(runs)["dark"].reason == reason
+
+
+def test_a_detector_is_listed_by_its_map_and_not_as_a_classifier_alone():
+    """Each of twenty runs has an mAP of 0 % and the right class in its most confident box."""
+    names = ("accuracy", "drop", "pm_k(k=2)", "flip_rate", "map(iou=0.5)", "mar", "pm_k_map(k=2)")
+    numbers = tuple(
+        Number(name, 0.0 if "map" in name else 1.0, None, None, 9, "share") for name in names
+    )
+    run = ListedRun(
+        "r", "evaluation", ("m",), ("d",), "finished", rows=(RunRow("m", "d", numbers),)
+    )
+    expected = ["map(iou=0.5)", "pm_k_map(k=2)", "accuracy", "pm_k(k=2)"]
+    assert describe_list([run] * 20, "runs")["columns"] == expected
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Short forms of models and data, the default folder, and options given twice."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -145,6 +146,8 @@ def test_short_forms_of_data_are_expanded(work_folder):
     write_image(work_folder / "frames" / "0001.png")
     with pytest.raises(UsageError, match=r"every_frame\(path='frames', fps=25\)"):
         expand_data("frames")
+    steadyeye("sample", "clip.mp4", "--k", "1", "--out", "set", cwd=work_folder, check=True)
+    assert expand_data("set/") == "reviewed(root='set')"
     (work_folder / "data.yaml").write_text("names: [a]")
     assert expand_data("data.yaml") == "yolo(data='data.yaml')"
     assert expand_data("every_frame(path='clip.mp4')") == "every_frame(path='clip.mp4')"
@@ -255,6 +258,34 @@ def test_overwrite_deletes_a_run_and_nothing_else(work_folder):
     refusal = steadyeye(*words[:-1], "b", "--overwrite", cwd=work_folder)
     assert "holds no run, so it is not deleted" in refusal.stderr
     assert (work_folder / "b" / "notes.txt").is_file()
+
+
+@pytest.mark.slow
+def test_no_command_writes_into_a_folder_of_another(work_folder):
+    """Also not a watch into a run, or a run into a set that people review."""
+    write_video(work_folder / "clip.mp4")
+    (work_folder / "mine.py").write_text(FUNCTION)
+    job = ("--model", "mine:predict", "--data", "clip.mp4", "--quiet")
+    commands = {
+        "run": ("run", *job),
+        "watch": ("watch", "clip.mp4", "--model", "mine:predict", "--no-page"),
+        "sample": ("sample", "clip.mp4", "--k", "1"),
+    }
+    for name, words in commands.items():
+        steadyeye(*words, "--out", name, cwd=work_folder, check=True)
+    (work_folder / "begun").mkdir()
+    shutil.copy(work_folder / "run" / "run.json", work_folder / "begun")
+    (work_folder / "finetune").mkdir()
+    (work_folder / "finetune" / "run.json").write_text(json.dumps({"kind": "finetune"}))
+    before = {file: file.stat().st_mtime_ns for file in work_folder.rglob("*.json")}
+    for folder, of in [*zip(commands, commands, strict=True), ("begun", "run"), ("finetune",) * 2]:
+        for other in commands.keys() - {of}:
+            done = steadyeye(*commands[other], "--out", folder, cwd=work_folder)
+            assert done.stderr.splitlines()[-1] == (
+                f"steadyeye: '{folder}' holds the results of steadyeye {of}, not of {other}; "
+                "choose another --out"
+            )
+    assert {file: file.stat().st_mtime_ns for file in work_folder.rglob("*.json")} == before
 
 
 def test_an_option_given_twice_adds_up_or_is_refused(work_folder):

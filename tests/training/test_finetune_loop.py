@@ -18,7 +18,7 @@ from toy_training import COURSE, RecordingWatcher, lesson, scenes
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.prepare_ahead import prepare_ahead
-from steadyeye.training import batches, checkpoint, hyperparameters
+from steadyeye.training import batches, checkpoint, hyperparameters, report
 from steadyeye.training.batches import (
     EpochSteps,
     ImageCache,
@@ -29,6 +29,7 @@ from steadyeye.training.hyperparameters import Constant, Course, Plateau
 from steadyeye.training.hyperparameters import Steps as Falling
 from steadyeye.training.loop import DivergedError, train
 from steadyeye.training.lr_search import search
+from steadyeye.training.metrics_log import History, TrainingRound
 
 SCRIPT = Path(toy_training.__file__)
 
@@ -392,3 +393,28 @@ def test_two_processes_train_as_one(tmp_path):
     assert two_ranks["rounds"][-1]["held"] == pytest.approx(
         one_rank["rounds"][-1]["held"], rel=1e-3
     )
+
+
+# --- its report
+
+
+def test_the_report_names_the_best_round_and_draws_each_fall_of_the_rate():
+    """The rate falls within a round, at steps 4 and 5 of ten; the second round of three is best."""
+    rounds = tuple(
+        TrainingRound(step, step / 5, rate, 1.0, {"ap": ap, "loss": 2.0})
+        for step, rate, ap in [(3, 0.1, 0.2), (6, 0.001, 0.5), (10, 0.001, 0.4)]
+    )
+    went = History("ap", False, {"ap": 0.0, "loss": 3.0}, (1.0,) * 10, rounds, "all steps are done")
+    schedule = {"kind": "steps", "at": [4, 5], "factor": 0.1}
+    data = {"train": {"name": "shapes"}, "held": {"n": 7}}
+    record = {"recipe": {"schedule": schedule}, "data": data, "base": {"name": "m"}, "task": {}}
+    (line,) = report.summarize(record, went)
+    assert ", on 7 held-out examples, at step 6 of 10 (it started with a new head)." in line
+    (last_best,) = report.summarize(record, replace(went, rounds=rounds[:2]))
+    assert ", over 6 steps (it" in last_best
+    figure = next(f for f in report.figures(record, went) if f.name == "training_rate")
+    rows = figure.spec["data"]["values"]
+    assert [row["step"] for row in rows] == [0, 4, 5, 10]
+    for step in range(10):
+        expected = 0.1 * 0.1 ** ((step >= 4) + (step >= 5))
+        assert [r["rate"] for r in rows if r["step"] <= step][-1] == pytest.approx(expected), step

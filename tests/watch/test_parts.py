@@ -49,6 +49,15 @@ def test_flips_by_hand():
     assert (first.frames, second.frames) == (10, 10)
 
 
+def test_a_model_without_names_has_numbers():
+    """A function of Python may name no classes."""
+    observer, events = Observer((), 1.0, Reference(60)), []
+    observer.begin_block(0.0)
+    for place, label in enumerate([0, 0, 2]):
+        events += observer.add(place, 0, place / 10, QUANTITIES_OF_GREY, Answer(label, 0.5))
+    assert [event.text for event in events] == ["class 0 → class 2"]
+
+
 @pytest.mark.parametrize(("start", "covers"), [(4, True), (6, False)])
 def test_a_block_that_an_outage_cut_short_does_not_count(start, covers):
     """Frames of half of it do; pictures that come less often than every 10 s stand alone."""

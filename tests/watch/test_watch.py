@@ -343,6 +343,30 @@ def test_the_page_in_a_browser(finished_watch, browser):
 
 
 @pytest.mark.slow
+def test_the_page_calls_a_promise_kept_once_it_is_measured(finished_watch, browser):
+    """Not before the first block has ended; and a single frame is one frame."""
+
+    def answer(path):
+        content = server.answer_page(finished_watch, path)
+        if path != "/state.json":
+            return content
+        state = json.loads(content[1])
+        state["promises"] = [{**p, "is_broken": False} for p in state["promises"]]
+        state["measures"], state["frames"]["number"] = {}, 1
+        return content[0], json.dumps(state).encode()
+
+    with server.serving(answer, "127.0.0.1", 0) as serving:
+        page = open_page(browser, server.address_of(serving), LOOKS[0]).page
+        try:
+            page.locator("#promises li").first.wait_for()
+            texts = page.locator("#promises li").all_inner_texts()
+            assert all("not measured yet" in text and "kept ·" not in text for text in texts)
+            assert page.locator("#about-frames").inner_text().startswith("1 frame, ")
+        finally:
+            page.context.close()
+
+
+@pytest.mark.slow
 def test_the_page_keeps_the_focus_and_says_that_a_watch_hangs(finished_watch, browser):
     frames = finished_watch.latest["frames"]["names"]
     current, hangs = {"names": frames[1:9]}, threading.Event()

@@ -106,7 +106,7 @@ def _runs(
     if files and flags["models"]:
         raise UsageError("--model does not go with files of detections; give one of the two")
     if not files:
-        checked = validate.check(read_job(None, flags, necessary=NECESSARY))
+        checked = validate.check(read_job(None, flags, necessary=NECESSARY), detection_for="mine")
         done = complete(checked, watcher, command="mine")
         return [done], [task.source for task in checked.tasks]
     saved: list[Any] = [saved_detections.load(file, None) for file in files]

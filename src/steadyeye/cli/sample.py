@@ -66,8 +66,10 @@ def sample(
 
     With --model, prints which classes of the set a model cannot name, before people label any.
     """
+    from steadyeye.runner.run import check_results
     from steadyeye.runner.short_forms import expand_model
 
+    check_results(out, "sample")
     models = ModelsToCheck(list(map(expand_model, model or [])), class_map)
     if boxes or images:
         more = [*(videos or ()), *(data or ()), *([classes] if classes else ())]
@@ -125,8 +127,6 @@ def _sample_frames(
         write_set,
     )
 
-    if (out / "run.json").is_file():
-        raise UsageError(f"'{out}' holds a run; choose another --out for the set")
     videos, data = inputs.videos, inputs.data
     if not videos and not data:
         raise UsageError("nothing to sample; give videos, --data, or --boxes with --images")

@@ -156,6 +156,7 @@ def _check(settings: "WatchSettings") -> None:
 def _watch(settings: "WatchSettings", folder: Path, options: ServerOptions) -> bool:
     """Watches the stream; returns whether a promise was broken at the end."""
     from steadyeye.core.storage.run_lock import hold_run
+    from steadyeye.runner.run import check_results
     from steadyeye.watch import server
     from steadyeye.watch.feeds import open_feed
     from steadyeye.watch.frames import Feed
@@ -163,6 +164,7 @@ def _watch(settings: "WatchSettings", folder: Path, options: ServerOptions) -> b
     from steadyeye.watch.session import Watch
     from steadyeye.watch.webhook import Webhooks
 
+    check_results(folder, "watch")
     webhooks = Webhooks(options.webhook or (), _say_at)
     model = _build_model(settings)
     folder.mkdir(parents=True, exist_ok=True)

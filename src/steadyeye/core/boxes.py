@@ -7,6 +7,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.core.errors import UsageError
+
 OOD = -1
 """The label of a true box around an object outside the classes (out of distribution)."""
 
@@ -102,6 +104,18 @@ def boxes(
         areas(corners_array) if area is None else np.asarray(area, dtype=np.float64).reshape(n),
         None if track is None else np.asarray(track, dtype=np.int64).reshape(n),
     )
+
+
+def check_pixels(farthest: float, title: str) -> None:
+    """Raises `UsageError` if no corner of `title` reaches beyond 1: boxes are shares of the sides.
+
+    `farthest`: the largest coordinate; not above 0 where there are no boxes.
+    """
+    if 0 < farthest <= 1:
+        raise UsageError(
+            f"{title}: all boxes lie within 1 × 1 pixel, as if they were shares of the image's "
+            "sides; give pixels"
+        )
 
 
 def areas(corners: NDArray[np.float64]) -> NDArray[np.float64]:

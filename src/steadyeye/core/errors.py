@@ -106,6 +106,12 @@ def one_line(error: BaseException, most: int = 240) -> str:
     return text if " " in text else f"{type(error).__name__} {text}".strip()
 
 
+def suggest(name: str, known: Iterable[str]) -> str:
+    """A hint with the nearest known name; empty if none is near."""
+    near = get_close_matches(name, list(known), n=1, cutoff=0.75)
+    return f"; did you mean '{near[0]}'?" if near else ""
+
+
 def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
     """The error that `name` is not among `known`, with the nearest known name if one is near."""
     choices, name = sorted(known), shorten(name)

@@ -4,13 +4,11 @@ import importlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Collection
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from steadyeye.core.code_permission import check_code
-from steadyeye.core.errors import UsageError
+from steadyeye.core.errors import UsageError, suggest
 
 
 def attribute(path: str) -> Any:
@@ -20,7 +18,7 @@ def attribute(path: str) -> Any:
         raise UsageError(f"'{path}' is no Python path; write package.module:name")
     loaded = user_module(module, path)
     if not hasattr(loaded, name):
-        near = nearest(name, vars(loaded))
+        near = suggest(name, [text for text in vars(loaded) if not text.startswith("_")])
         raise UsageError(f"'{path}': the module '{module}' has no '{name}'{near}")
     return getattr(loaded, name)
 
@@ -72,12 +70,6 @@ def place_of(error: BaseException) -> str:
         last = traceback.extract_tb(error.__traceback__)[-1]
         file, line, text = last.filename, last.lineno, " ".join(str(error).split())[:300]
     return f"{type(error).__name__}: {text} ({Path(file or '?').name}, line {line}); correct it"
-
-
-def nearest(name: str, known: Collection[str]) -> str:
-    """A hint with the nearest known name; empty if none is near."""
-    near = get_close_matches(name, [text for text in known if not text.startswith("_")], n=1)
-    return f"; did you mean '{near[0]}'?" if near else ""
 
 
 def library(name: str) -> Any:

@@ -18,7 +18,7 @@ CLOSE = 1e-9  # rounding errors of double precision are smaller
 class Requirement:
     """A metric, `>=`, `>`, `<=` or `<`, and a number in the metric's unit (shares 0…1).
 
-    `text`: the number as written.
+    `text`: the number as written, with its %.
     """
 
     spec: Spec
@@ -27,7 +27,7 @@ class Requirement:
     text: str = field(default="", compare=False)
 
     def __str__(self) -> str:
-        return f"{self.spec} {self.sign} {self.number:g}"
+        return f"{self.spec} {self.sign} {self.text or self.number}"
 
     @property
     def exact(self) -> Fraction:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from steadyeye.core.boxes import Boxes, present
+from steadyeye.core.boxes import Boxes, check_pixels, present
 from steadyeye.core.errors import SampleError, UsageError, list_texts
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
@@ -131,7 +131,7 @@ def read_items(
             )
             for i, label in enumerate(labels)
         ]
-        _check_pixels(boxes)
+        check_pixels(_find_farthest(boxes), "the data")
         truths = [present(objects) for objects in boxes]
     marks = [] if boxes is None else [_box_mark(objects) for objects in boxes]
     return _Items(
@@ -184,14 +184,9 @@ def _note_unreadable(keys: Sequence[str]) -> list[str]:
     return [f"{number_of(len(why), 'image')} that cannot be read, first:{why[0]}"] if why else []
 
 
-def _check_pixels(of_images: Sequence[Boxes]) -> None:
-    """Raises `UsageError` where all boxes lie in the first pixel: they are shares of the sides."""
-    corners = np.concatenate([objects.boxes for objects in of_images])
-    if len(corners) and corners.max() <= 1:
-        raise UsageError(
-            "all boxes of the data lie within 1 × 1 pixel, as if they were shares of the image's "
-            "sides; give x0 y0 x1 y1 in pixels"
-        )
+def _find_farthest(of_images: Sequence[Boxes]) -> float:
+    """The largest coordinate of all boxes, 0 if there are none."""
+    return max((float(objects.boxes.max()) for objects in of_images if len(objects)), default=0.0)
 
 
 def _box_mark(objects: Boxes) -> str:

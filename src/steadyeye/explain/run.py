@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from steadyeye.core import plugins
-from steadyeye.core.abilities import Adjustable, detects
+from steadyeye.core.abilities import Adjustable
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.spec import Spec, split
@@ -175,15 +175,7 @@ def check(job: Job, how: Explaining) -> Explanation:
         raise UsageError(
             f"the probe '{twice[0]}' is given twice; run explain twice, with a different --out each"
         )
-    plan = check_job(job)
-    for planned in plan.tasks:
-        if not detects(planned.model):
-            raise UsageError(f"{planned.model.name} is a classifier; explain needs a detector")
-        if "boxes" not in planned.source.columns:
-            raise UsageError(
-                f"'{planned.source.name}' has no true boxes, so mistakes are not known; give "
-                "labelled data"
-            )
+    plan = check_job(job, detection_for="explain")
     for spec, probe in zip(specs, probes, strict=True):
         plugin = plugins.load("analyses", spec.name)
         columns = plan.tasks[0].identity["data"]["columns"]

@@ -35,6 +35,8 @@ IOU = 0.5
 SIDES = (*range(224, 801, 32), 300, 896, 960, 1024, 1088, 1152, 1280, 1333, 1536)
 """Usual sides of the inputs of detectors, in pixels."""
 FACTORS = (0.25, 0.5, 2.0, 4.0)
+PARTS = ((1.0, "shares of the image's sides"), (100.0, "percent of the image's sides"))
+"""What a whole side is written as, and its words."""
 FORMAT = "boxes are x0 y0 x1 y1 in pixels of the image (in COCO's files x y width height)"
 
 
@@ -80,7 +82,7 @@ def _describe_better_reading(
     if best < as_read * TIMES or best < as_read + MORE:
         return ""
     return (
-        f"the boxes seem to be {words}: read that way, {percent(best)} of "
+        f"the {words}: read that way, {percent(best)} of "
         f"{number_of(objects, 'object')} are found at IoU {IOU} instead of {percent(as_read)}; "
         f"{FORMAT}"
     )
@@ -116,19 +118,28 @@ def _pair(truth: BoxTable, detections: BoxTable) -> tuple[NDArray[np.intp], NDAr
 def _list_readings(
     boxes_as_read: Corners, sizes: NDArray[np.float64]
 ) -> Iterator[tuple[Corners, str]]:
-    """Boxes as each other reading has them, x0 y0 x1 y1 in pixels, and its words."""
+    """Detections as each other reading has them, in the unit of the true boxes, and its words."""
+    known = np.where(sizes > 0, sizes, np.nan)
     for form, form_words in FORMS:
         boxes = form(boxes_as_read)
         if form_words:
-            yield boxes, form_words
-        for scaled, scale_words in _list_scales(boxes, sizes):
-            yield scaled, ", ".join(filter(None, (form_words, scale_words)))
+            yield boxes, f"boxes seem to be {form_words}"
+        for scaled, scale_words in _list_scales(boxes, known):
+            yield scaled, "boxes seem to be " + ", ".join(filter(None, (form_words, scale_words)))
+    for whole, words in PARTS:
+        # the same overlaps as with the true boxes in pixels, because each axis has one factor
+        yield whole * boxes_as_read / _repeat_sides(known), f"true boxes seem to be {words}"
 
 
-def _list_scales(boxes: Corners, sizes: NDArray[np.float64]) -> Iterator[tuple[Corners, str]]:
-    known = np.where(sizes > 0, sizes, np.nan)
-    width_height = np.tile(known[:, ::-1], 2)
-    yield boxes * width_height, "shares of the image's sides"
+def _repeat_sides(sizes: NDArray[np.float64]) -> Corners:
+    """Width, height, width and height of images."""
+    return np.tile(sizes[:, ::-1], 2)
+
+
+def _list_scales(boxes: Corners, known: NDArray[np.float64]) -> Iterator[tuple[Corners, str]]:
+    width_height = _repeat_sides(known)
+    for whole, words in PARTS:
+        yield boxes * width_height / whole, words
     for factor in FACTORS:
         yield boxes / factor, f"in pixels of the image at {factor:g} times its size"
     longer = known.max(axis=1, keepdims=True)

@@ -61,7 +61,8 @@ def requirement(text: str) -> Requirement:
 
 def requirements(texts: Sequence[str]) -> tuple[Requirement, ...]:
     """The requirements in the texts, each once."""
-    return tuple({str(item): item for item in map(requirement, texts)}.values())
+    read = map(requirement, texts)
+    return tuple({(str(r.spec), r.sign, r.number): r for r in read}.values())
 
 
 def tolerance(

@@ -85,8 +85,13 @@ class Silent:
 Predict = Callable[[Task, range, WorkerThread], Rows | None]
 
 
-RESULTS: Mapping[str, str] = {"candidates.json": "mine", "results.json": "run"}
-"""Command → the result file that only this command writes, next to report.html."""
+RESULTS: Mapping[str, str] = {
+    "candidates.json": "mine",
+    "results.json": "run",
+    "state.json": "watch",
+    "set.json": "sample",
+}
+"""File of a folder → the command that wrote it; `mine` writes set.json as well."""
 
 
 def run(
@@ -140,14 +145,19 @@ def _warn_of_normalisation(out: Place, task: Task, watcher: Watcher) -> Task:
 
 
 def check_results(out: Place, command: str) -> None:
-    """Raises `UsageError` where another command finished in a folder: its report would be lost.
+    """Raises `UsageError` where another command wrote into a folder: its report would be lost.
 
-    `command`: which one is to write there, `run`, `explain` or `mine`.
+    `command`: which one is to write there, `run`, `explain`, `mine`, `watch` or `sample`.
     """
     path = out / "run.json"
     before = read_content(path) if path.is_file() else None
     finished = [of for name, of in RESULTS.items() if (out / name).is_file()]
-    finished += ["explain"] if before and "explain" in before else []
+    if "mine" in finished and "sample" in finished:
+        finished.remove("sample")
+    if before:
+        finished += ["explain"] if "explain" in before else []
+        finished += ["finetune"] if before.get("kind") == "finetune" else []
+        finished += ["run"] if not finished and command in ("watch", "sample") else []
     others = [of for of in finished if of != command]
     if others:
         raise UsageError(

@@ -6,7 +6,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.boxes import OOD
+from steadyeye.core.boxes import OOD, check_pixels
 from steadyeye.core.disk_columns import release_pages
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
@@ -64,11 +64,8 @@ def check_sides(entries: SavedEntries, of_sample: Grouping, source: Source, name
     """
     if not len(entries):
         return
-    if 0 < max(map(partial(_find_farthest, entries), list_pieces(len(entries)))) <= 1:
-        raise UsageError(
-            f"'{name}': all boxes are within 1 × 1 pixel, as if they were shares of the image's "
-            "sides; give pixels"
-        )
+    pieces = list_pieces(len(entries))
+    check_pixels(max(map(partial(_find_farthest, entries), pieces)), f"'{name}'")
     total = out = 0
     for samples in of_sample.split():
         limit = _limits(of_sample, samples, source)

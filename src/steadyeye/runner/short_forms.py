@@ -72,7 +72,7 @@ def expand_data(text: str) -> str:
     """The full spec of data; one that is a spec already is returned as it is.
 
     A video, a folder of videos (with labels where a sidecar of the same name lies beside it), a
-    folder with a folder of images a class, numbered images, an Ultralytics data.yaml, or COCO's
+    folder with a folder of images a class, a set of `sample`, an Ultralytics data.yaml, or COCO's
     annotations. Raises `UsageError` for anything else, with what is near.
     """
     if _FILE_OF_PLUGIN.fullmatch(text.strip()):
@@ -293,6 +293,8 @@ def _data_of_path(path: Path) -> str:
 
 
 def _data_of_folder(folder: Path) -> str:
+    if (folder / "set.json").is_file():
+        return str(Spec("reviewed", {"root": str(folder)}))
     entries = sorted(folder.iterdir())
     if any(entry.suffix.lower() in VIDEOS for entry in entries):
         return _videos(folder)

@@ -1,5 +1,6 @@
 """Checks of a job: all errors that can be found before the first forward pass."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -56,14 +57,17 @@ class Plan:
     tasks: tuple[Task, ...]
 
 
-def check(job: Job) -> Plan:
+def check(job: Job, detection_for: str | None = None) -> Plan:
     """The plan of a job whose every part was found.
 
-    Raises `UsageError` with one line for each thing that is wrong.
+    `detection_for`: a command that needs detectors and true boxes. Raises `UsageError` with one
+    line for each thing that is wrong.
     """
     problems: list[str] = []
     models = _build("models", job.models, problems)
     sources = _build("sources", job.data, problems)
+    if detection_for:  # said before classes that do not match
+        _check_detection(detection_for, models, sources)
     # a sweep of images without labels is refused once, where it is made, not by each metric
     sweep = bool(job.operators) and not all(
         {"truth", "boxes"} & {*source.columns} for _, source in sources
@@ -82,6 +86,20 @@ def check(job: Job) -> Plan:
     if problems:
         raise join_errors(problems)
     return Plan(job, distinct([task for task in tasks if task]))
+
+
+def _check_detection(
+    command: str, models: Sequence[tuple[str, Model]], sources: Sequence[tuple[str, Source]]
+) -> None:
+    """Raises `UsageError` for a classifier, or data without true boxes."""
+    for _, model in models:
+        if not detects(model):
+            raise UsageError(f"{model.name} is a classifier; {command} needs a detector")
+    for _, source in sources:
+        if "boxes" not in source.columns:
+            raise UsageError(
+                f"'{source.name}' has no true boxes, so mistakes are not known; give labelled data"
+            )
 
 
 def with_models(job: Job, models: Sequence[Model]) -> Plan:
@@ -277,7 +295,10 @@ def present(text: str, source: Source) -> None:
     """Raises `UsageError` if files that inference needs are missing."""
     missing = source.missing()
     if missing:
+        cure = "complete the data or select the part that exists"
+        if os.sep == "/" and "\\" in missing[0]:  # as Windows writes paths
+            cure = "write / instead of \\ in the names of its files"
         raise UsageError(
             f"'{text}' lacks {len(missing):,} of {number_of(len(source), 'file')}, first "
-            f"'{missing[0]}'; complete the data or select the part that exists"
+            f"'{missing[0]}'; {cure}"
         )

@@ -35,7 +35,7 @@ def document(
                 place=1,
                 title=_title(went),
                 text=(_ending(record, went), _describe_data(record)),
-                figures=tuple(figures(went)),
+                figures=tuple(figures(record, went)),
                 tables=(_table(went),) if went.rounds else (),
             ),
             *([_search(went, rate_search)] if rate_search else []),
@@ -64,7 +64,11 @@ def summarize(
         for name in numbers(went)
     )
     began = "" if record["task"].get("head", {}).get("kept") else " (it started with a new head)"
-    course = f"{rose}, on {n:,} held-out examples, over {number_of(best.step, 'step')}{began}"
+    last = went.rounds[-1].step
+    steps = f"over {number_of(last, 'step')}"
+    if best.step < last:
+        steps = f"at step {best.step:,} of {last:,}"
+    course = f"{rose}, on {n:,} held-out examples, {steps}{began}"
     if both is None:
         return (f"{subject}: {course}.",)
     finding, *limits = both.sentences
@@ -238,7 +242,7 @@ def _data(record: Mapping[str, Any]) -> Section:
     )
 
 
-def figures(went: History) -> list[Figure]:
+def figures(record: Mapping[str, Any], went: History) -> list[Figure]:
     """Figures of the loss, of held-out metrics, and of the learning rate if it falls."""
     if not went.losses:
         return []
@@ -247,7 +251,7 @@ def figures(went: History) -> list[Figure]:
     if went.rounds and names:
         figures.append(_draw_judgements(went, names))
     if len({judged_round.rate for judged_round in went.rounds}) > 1:
-        figures.append(_rate(went))
+        figures.append(_rate(record["recipe"]["schedule"], went))
     return figures
 
 
@@ -311,10 +315,19 @@ def _draw_judgements(went: History, names: Sequence[str]) -> Figure:
     )
 
 
-def _rate(went: History) -> Figure:
-    starts = [0, *(judged_round.step for judged_round in went.rounds)]
-    rows = [{"step": s, "rate": r.rate} for s, r in zip(starts, went.rounds, strict=False)]
-    rows.append({"step": went.rounds[-1].step, "rate": went.rounds[-1].rate})
+def _rate(schedule: Mapping[str, Any], went: History) -> Figure:
+    first, last = went.rounds[0], went.rounds[-1]
+    if schedule["kind"] == "steps":  # it falls within a round, too
+        falls = [at for at in schedule["at"] if at < last.step]
+        start = first.rate / schedule["factor"] ** sum(at < first.step for at in falls)
+        rows = [
+            {"step": at, "rate": start * schedule["factor"] ** i}
+            for i, at in enumerate([0, *falls])
+        ]
+    else:
+        starts = [0, *(judged_round.step for judged_round in went.rounds)]
+        rows = [{"step": s, "rate": r.rate} for s, r in zip(starts, went.rounds, strict=False)]
+    rows.append({"step": last.step, "rate": last.rate})
     y = {"field": "rate", "type": "quantitative", "title": "learning rate"}
     line = {
         "mark": {"type": "line", "interpolate": "step-after", "color": PALETTE[0]},

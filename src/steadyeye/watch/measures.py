@@ -216,7 +216,10 @@ class Observer:
             self.block.add(measure, is_outside)
 
     def _name(self, label: int) -> str:
-        return self.names[label] if label >= 0 else "nothing"
+        if label < 0:
+            return "nothing"
+        # a function of Python may name no classes
+        return self.names[label] if self.names else f"class {label}"
 
 
 def measure_input(image: Image) -> dict[str, float]:

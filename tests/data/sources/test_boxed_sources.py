@@ -1,6 +1,7 @@
 """One set of real boxes written in every format and read back: exactly the same."""
 
 import json
+import os
 
 import cv2
 import numpy as np
@@ -16,6 +17,7 @@ from steadyeye.data.annotations import box_file
 from steadyeye.data.annotations.boxed_videos import Sequences, boxed_sets
 from steadyeye.data.classes.class_lists import shipped_classes
 from steadyeye.data.video.pm_set_source import Drawing
+from steadyeye.runner.validate import present as present_files
 from steadyeye.testing import check_source
 
 VIDEO = "car-shadow"
@@ -243,6 +245,18 @@ def test_boxes_of_coco_are_read(truth, tmp_path):
     assert build_source(f"coco(annotations='{tmp_path / 'a.json'}')").missing()
 
 
+@pytest.mark.skipif(os.sep != "/", reason="the names are paths here")
+def test_names_of_files_as_windows_writes_them_are_refused_with_the_cure(tmp_path):
+    pictures(tmp_path / "val", [1])
+    (name,) = (path.name for path in (tmp_path / "val").iterdir())
+    content = {"images": [{"id": 1, "file_name": f"val\\{name}", "width": 8, "height": 6}]}
+    content |= {"annotations": [], "categories": [{"id": 1, "name": "cat"}]}
+    (tmp_path / "a.json").write_text(json.dumps(content))
+    source = build_source(f"coco(annotations='{tmp_path / 'a.json'}', images='{tmp_path}')")
+    with pytest.raises(UsageError, match=r"lacks 1 of 1 file, .*; write / instead of \\ in the"):
+        present_files("a", source)
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -411,7 +425,7 @@ def test_boxes_of_a_video_are_read_from_json(tmp_path):
 
 def test_boxes_of_absent_videos_are_counted(tmp_path):
     lines = ["video,frame,label,x0,y0,x1,y1", *(f"{v}.mp4,1,car,0,0,1,1" for v in "zab")]
-    (tmp_path / "boxes.csv").write_text("\n".join([*lines, "bikes,1,car,0,0,1,1"]))
+    (tmp_path / "boxes.csv").write_text("\n".join([*lines, "bikes,1,car,0,0,2,1"]))
     source = build_source(
         f"video(path='{BIKES}', anchors=1, k=1, boxes='{tmp_path / 'boxes.csv'}')"
     )
@@ -466,7 +480,9 @@ def test_invalid_entries_of_json_are_named(tmp_path, change, message):
         ("bikes.mp4,1,car,5,5,x,9", "line 2, column x1: 'x' is no number"),
         ("bikes.mp4,,car,5,5,6,9", "line 2, column frame: '' is no whole number"),
         ("bikes.mp4,300,car,5,5,6,9", "name frame 300 of 'bikes.mp4', which has frames 0 to 249"),
-        ("other.mp4,1,car,5,5,6,9", "have no object in 'bikes.mp4'"),
+        ("other.mp4,1,car,5,5,6,9", "have no object in 'bikes.mp4'.*there, first 'other.mp4'$"),
+        ("bkies.mp4,1,car,5,5,6,9", "first 'bkies.mp4'; did you mean 'bikes.mp4'"),
+        ("bikes.mp4,1,car,0.1,0.2,0.3,1", r"boxes.csv': all boxes lie within 1 × 1 pixel.*pixels"),
         ("", "has no boxes"),
     ],
 )

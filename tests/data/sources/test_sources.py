@@ -44,7 +44,7 @@ def test_photos_of_a_kind_that_is_not_read_are_in_the_notes(photos, names, count
     source = build(f"image_folder(root='{photos}')")
     assert len(source) == 3
     assert source.notes[1] == (
-        f"{count} left out, first 'parrot/a.gif': no image by its name; convert what is one to "
+        f"{count} left out, first 'parrot/a.gif': not named as images; convert images to "
         "JPEG or PNG"
     )
 
@@ -58,7 +58,7 @@ def test_files_beside_videos_that_are_none_are_in_the_notes(kind, tmp_path):
         (tmp_path / name).write_bytes(b"GIF89a")
     notes = build(kind.format(tmp_path)).notes
     assert notes[-1] == (
-        "2 files left out, first 'b.gif': no video by its name; convert what is one to MP4"
+        "2 files left out, first 'b.gif': not named as videos; convert videos to MP4"
     )
 
 
@@ -127,7 +127,7 @@ def test_frames_are_ordered_by_their_last_number(test_data, tmp_path):
 def test_two_frames_of_one_number_are_refused(test_data, tmp_path):
     for name in ("cam1_1", "cam1_2", "cam2_2"):
         shutil.copy(test_data / "photos" / "owl.jpg", tmp_path / f"{name}.jpg")
-    with pytest.raises(UsageError, match="has 1 frame numbers more than once, first 2"):
+    with pytest.raises(UsageError, match="has 1 frame number more than once, first 2"):
         build(f"frames(path='{tmp_path}', anchors=1, k=1)")
 
 

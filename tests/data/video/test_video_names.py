@@ -144,6 +144,16 @@ def test_labels_of_absent_videos_are_counted(footage):
     assert not any("not there" in note for note in video(path=str(footage), labels="cat").notes)
 
 
+def test_a_misspelled_video_of_labels_gets_a_suggestion(footage):
+    """Not a video that has labels of its own."""
+    absent = "labels of 1 video that are not there, first 'a/clpi.mp4'"
+    labels = write_labels(footage, [("a/clpi.mp4", "cat"), ("c", "dog")])
+    assert f"{absent}; did you mean 'a/clip.mp4'?" in video(path=str(footage), labels=labels).notes
+    others = [("a/clip.mp4", "cat"), ("b/clip.mp4", "cat")]
+    labels = write_labels(footage, [("a/clpi.mp4", "cat"), *others])
+    assert absent in video(path=str(footage), labels=labels).notes
+
+
 def test_copies_of_a_video_are_counted(footage):
     """An interval over three videos that are one would be too narrow without a word."""
     for source in (video(path=str(footage)), every_frame(path=str(footage), cuts="none")):

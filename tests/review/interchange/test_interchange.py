@@ -220,7 +220,7 @@ def test_an_annotation_becomes_a_decision_of_its_annotator(project):
     assert counts == {
         "decisions": 1,
         "there_already": 0,
-        "older_than_what_stands": 0,
+        "older_than_stored": 0,
         "skipped_by_their_annotator": 0,
     }
     ((question, decision),) = standing(review).items()
@@ -241,7 +241,7 @@ def test_a_changed_annotation_replaces_and_an_older_one_does_not(project):
     assert send([annotation(tasks[0], *no, **later)])["decisions"] == 1
     assert send([annotation(tasks[0], *yes)])["there_already"] == 1
     unknown = annotation(tasks[0], *yes, id=1002)
-    assert send([unknown])["older_than_what_stands"] == 1
+    assert send([unknown])["older_than_stored"] == 1
     assert send([annotation(tasks[0], *yes, updated_at="2021-03-11T00:00:00Z")])["decisions"] == 1
     (stands,) = standing(review).values()
     assert stands[0] == {"correct": "yes", "similar": "yes", "reasons": []}

@@ -325,7 +325,7 @@ def _word_json(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "lists or objects in it are nested too deep; correct it"
     if isinstance(error, json.JSONDecodeError):
-        return f"{error}; correct it"
+        return f"{error}; correct it" if error.doc.strip() else "it is empty; write it again"
     if isinstance(error, UnicodeEncodeError):
         return "a text in it has half of a surrogate pair; correct it"
     return "it has a number of too many digits; correct it"

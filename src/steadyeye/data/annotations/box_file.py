@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, TypeAlias
 
-from steadyeye.core.boxes import EMPTY, Boxes, boxes, present
+from steadyeye.core.boxes import EMPTY, Boxes, boxes, check_pixels, present
 from steadyeye.core.errors import UsageError, every
 from steadyeye.core.format import number_of
 from steadyeye.core.storage.files import Place
@@ -144,6 +144,8 @@ def _of_csv(path: str) -> BoxFile:
     names = sorted({name for f in rows.values() for e in f.values() for _, name, _ in e})
     if not names:
         raise UsageError(f"'{path}' has no boxes; write video,frame,label,x0,y0,x1,y1 and lines")
+    entries = (entry for frames in rows.values() for own in frames.values() for entry in own)
+    check_pixels(max(max(corners) for corners, _, _ in entries), f"'{path}'")
     place = {name: i for i, name in enumerate(names)}
     written = sum(len(entries) for frames in rows.values() for entries in frames.values())
     videos = {

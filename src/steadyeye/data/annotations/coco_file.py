@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from steadyeye.core.boxes import EMPTY, OOD, Boxes, boxes
+from steadyeye.core.boxes import EMPTY, OOD, Boxes, boxes, check_pixels
 from steadyeye.core.errors import UsageError, every
 from steadyeye.core.format import number_of
 from steadyeye.core.storage.files import Place
@@ -65,11 +65,7 @@ def read(path: Place, ood: str | None = None) -> CocoFile:
     columns = coco_columns.read(path) if isinstance(path, Path) and path.is_file() else None
     file = None if columns is None else _from_columns(path, columns, ood)
     file = file or _read_whole(path, ood)
-    if file.image_boxes.farthest <= 1:
-        raise UsageError(
-            f"'{path}': all boxes lie within 1 × 1 pixel, as if they were shares of the image's "
-            "sides; give pixels"
-        )
+    check_pixels(file.image_boxes.farthest, f"'{path}'")
     return file
 
 

@@ -13,6 +13,7 @@ from steadyeye.data.video import decoder, label_sidecar
 from steadyeye.data.video import shot_detection as shots
 from steadyeye.data.video.paths import (
     VIDEOS,
+    absence_notes,
     check_names,
     list_files,
     name_video,
@@ -49,9 +50,13 @@ class _Known:
     def labelled_videos(self, videos: list[str]) -> list[str]:
         if not self.boxes:
             return self.labels.labelled_videos(videos)
-        check_names(videos, self.boxes.videos, "boxes")
+        boxes = self.boxes.videos
+        check_names(videos, boxes, "boxes")
         check_names(videos, self.labels.videos, "cuts")
-        # boxes have to be complete: a video without any is refused further down
+        empty = [v for v in videos if not any(map(present, self.boxes.of(v).values()))]
+        if empty:
+            message = f"the boxes have no object in '{empty[0]}'; add its objects"
+            raise UsageError("; ".join([message, *absence_notes(videos, boxes, "boxes")]))
         return videos
 
     def of(self, video: str, index: decoder.VideoIndex) -> label_sidecar.VideoLabels:
@@ -64,8 +69,6 @@ class _Known:
         if self.boxes is None:
             return draw(video, frames, labels, how)
         ranges = self.boxes.labels(video, frames, labels.cuts)
-        if not ranges.ranges:
-            raise UsageError(f"the boxes have no object in '{video}'; add its objects")
         sets = draw(video, frames, ranges, how, any_neighbour=True)
         return [replace(m, truth=present(self.boxes.at(video, m.frame))) for m in sets]
 

@@ -6,6 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.format import number_of
 from steadyeye.core.storage.files import Place, relative_path
 from steadyeye.core.storage.text_columns import find_repeated_texts
 from steadyeye.core.types import Sample
@@ -41,8 +42,8 @@ def list_frame_folders(root: Place) -> Mapping[str, Sequence[Place]]:
         twice = find_repeated_texts([str(_number(file)) for file in files])
         if twice:
             raise UsageError(
-                f"'{name}' has {len(twice):,} frame numbers more than once, first {twice[0]}; "
-                "their order is not known; keep one of each"
+                f"'{name}' has {number_of(len(twice), 'frame number')} more than once, first "
+                f"{twice[0]}; their order is not known; keep one of each"
             )
     return {name: sorted(files, key=_number) for name, files in folders.items()}
 

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar, cast
 
-from steadyeye.core.errors import UsageError, shorten
+from steadyeye.core.errors import UsageError, shorten, suggest
 from steadyeye.core.format import number_of
 from steadyeye.core.storage.files import URL, Place, place, relative_path, walk_files
 
@@ -96,9 +96,9 @@ def unread_notes(folder: Place, suffixes: frozenset[str]) -> tuple[str, ...]:
     )
     if not others:
         return ()
-    why = "no image by its name; convert what is one to JPEG or PNG"
+    why = "not named as images; convert images to JPEG or PNG"
     if suffixes == VIDEOS:
-        why = "no video by its name; convert what is one to MP4"
+        why = "not named as videos; convert videos to MP4"
     return (f"{number_of(len(others), 'file')} left out, first '{others[0]}': {why}",)
 
 
@@ -148,12 +148,14 @@ def check_names(videos: Iterable[str], written: Collection[str], kind: str) -> N
 
 def absence_notes(videos: Iterable[str], written: Collection[str], kind: str) -> tuple[str, ...]:
     """How many written names are of no video that is there, and the first; `kind` as above."""
+    videos = list(videos)
     known = {name for video in videos for name in names_of(video)}
     others = sorted(set(written) - known)
     if not others:
         return ()
     count = number_of(len(others), "video")
-    return (f"{kind} of {count} that are not there, first '{others[0]}'",)
+    near = suggest(others[0], [video for video in videos if find_name(video, written) is None])
+    return (f"{kind} of {count} that are not there, first '{others[0]}'{near}",)
 
 
 def name_video(file: Place, root: Place) -> str:

@@ -21,10 +21,10 @@ MINING = "mining"
 """Kinds whose report only their own command writes, and which cannot be compared."""
 
 HEADLINE = (
-    *("accuracy", "pm_k", "drop", "map", "pm_k_map", "degraded_accuracy", "flip_rate"),
-    *("dwell_time", "self_consistency"),
+    *("map", "pm_k_map", "accuracy", "pm_k", "drop", "degraded_accuracy", "blink_rate"),
+    *("flip_rate", "dwell_time", "self_consistency"),
 )
-"""Metrics in the order of their columns; the others follow by name."""
+"""Metrics in the order of their columns, those that only detectors have first; then by name."""
 
 NO_REPORT = "no report yet; `steadyeye view RUN` writes it"
 

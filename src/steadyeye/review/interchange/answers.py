@@ -178,7 +178,7 @@ def import_annotations(
     """
     names = sorted({prefix + annotation.annotator for annotation in annotations.answers})
     annotators = _add_annotators(connection, names, rules.plan.joint)
-    counts = Counter({"decisions": 0, "there_already": 0, "older_than_what_stands": 0})
+    counts = Counter({"decisions": 0, "there_already": 0, "older_than_stored": 0})
     faults: list[str] = []
     for stage in STAGES:
         columns = (items.c.id, items.c.stage, items.c.key, items.c.state, items.c.not_for)
@@ -254,7 +254,7 @@ def _import_annotation(
         if standing.answer == answer:
             return "there_already", row.id
         if annotation.made_at is not None and annotation.made_at < standing.made_at:
-            return "older_than_what_stands", row.id
+            return "older_than_stored", row.id
     _mark_answered(connection, row.id, reviewer)
     values = {
         "item": row.id,

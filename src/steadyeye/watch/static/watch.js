@@ -104,7 +104,9 @@ function showPromises(state) {
   const items = state.promises.map((promise) => {
     const item = element("li", undefined, promise.is_broken ? "broken" : "");
     item.append(element("b", promise.promise));
-    item.append(element("span", promise.is_broken ? "broken" : "kept", "state"));
+    const isMeasured = promise.measure in state.measures;
+    const unbroken = isMeasured ? "kept" : "not measured yet";
+    item.append(element("span", promise.is_broken ? "broken" : unbroken, isMeasured ? "state" : "soft"));
     item.append(element("span", ` · ${promise.broken || "no"} alert${promise.broken === 1 ? "" : "s"} so far`, "soft"));
     const bar = element("progress");
     bar.max = 1;
@@ -121,7 +123,7 @@ function showFrames(state) {
   const { newest, number, bytes, most, left_out: leftOut } = state.frames;
   byId("frames-section").hidden = !newest.length;
   byId("about-frames").textContent =
-    `${number.toLocaleString("en")} frames, ${(bytes / 1e6).toFixed(1)} of ${(most / 1e6).toFixed(0)} MB; ` +
+    `${number.toLocaleString("en")} frame${number === 1 ? "" : "s"}, ${(bytes / 1e6).toFixed(1)} of ${(most / 1e6).toFixed(0)} MB; ` +
     `at most one per second and measure, ${leftOut.toLocaleString("en")} more not stored`;
   // items that are on the page stay, and keep the focus
   const list = byId("frames");
