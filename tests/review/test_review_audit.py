@@ -147,7 +147,7 @@ def test_rounds_begin_far_from_all_answers_and_end_at_the_edge():
     assert not everything.implied
 
 
-def draw(root, frames=30, videos=2, **settings):
+def draw(root, frames=22, videos=2, **settings):
     """A set in which every frame of every video is an anchor."""
     rows = [
         {
@@ -186,7 +186,7 @@ def draw(root, frames=30, videos=2, **settings):
 def edge(payload):
     """The first video stays as it is; the second changes half way."""
     anchor, neighbour = payload["frame"] - payload["offset"], payload["frame"]
-    return payload["video"] == "v0" or (anchor < 15) == (neighbour < 15)
+    return payload["video"] == "v0" or (anchor < 11) == (neighbour < 11)
 
 
 def speckled(payload):
