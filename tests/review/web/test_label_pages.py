@@ -28,7 +28,7 @@ from steadyeye.review.studies.film_strips import read_strips
 __all__ = ["visit"]
 
 PEOPLE = ("ann", "ben", "cy")
-QUESTION = "pm_k(k=3) >= 10%"
+QUESTION = "pm_k(k=3) >= 30%"
 # six frames of a strip are as narrow there as seven on a phone of 320 pixels
 NARROW = Look(280, "light")
 
@@ -125,7 +125,7 @@ def test_three_people_decide_a_question_on_clips_without_labels(test_data, tmp_p
 @pytest.mark.slow
 def test_a_clear_difference_ends_with_sets_left(test_data, tmp_path, visit):
     """They name what the first model predicts wherever it can be right, and else what neither."""
-    assert cut_clips(test_data, tmp_path / "clips", frames=5) >= 24
+    assert cut_clips(test_data, tmp_path / "clips", frames=5, most=4) >= 18
     tables = []
     for name, model in (("a", "efficientnet_lite2"), ("b", "efficientnet_lite0")):
         words = ("--model", model, "--data", "video(path='clips', k=2)", "--out", f"runs/{name}")
