@@ -496,22 +496,20 @@ def test_nothing_that_is_sent_is_a_fault_of_the_server(admin, route):
     if route == "POST /decisions":
         served = admin.get("/stages/pairs.json").json()["next"][0]
         fields = {**fields, "assignment": served["assignment"], "nonce": served["nonce"]}
-    sent = [(part, b"{}") for part in PATHS] if "{}" in path else []
+    place = path.replace("{}", "pairs" if path.startswith("/stages") else "99")
+    sent = [(path.replace("{}", part), b"{}") for part in PATHS] if "{}" in path else []
     if path.startswith(("/decisions", "/items", "/stages")) and method == "GET":
         odd = (f"{name}={part}" for name in QUERIES for part in (*PATHS, "", "&page=2", "%27--"))
-        sent += [(f"pairs?{query}", b"") for query in odd]
+        sent += [(f"{place}?{query}", b"") for query in odd]
     if method == "POST":
-        part = "pairs" if path.startswith("/stages") else "99"
-        sent += [(part, body) for body in bodies(fields)]
+        sent += [(place, body) for body in bodies(fields)]
     kinds = cycle(["application/json", "text/html"])
-    for (part, body), kind in zip(sent or [("", b"")] * 2, kinds, strict=False):
+    for (address, body), kind in zip(sent or [(place, b"")] * 2, kinds, strict=False):
         content = {"content": body} if method == "POST" else {}
-        answer = admin.request(
-            method, path.replace("{}", part), headers={"accept": kind}, **content
-        )
-        assert answer.status_code < 500, (part, body)
+        answer = admin.request(method, address, headers={"accept": kind}, **content)
+        assert answer.status_code < 500, (address, body)
         if answer.status_code >= 400 and kind == "application/json":
-            assert isinstance(answer.json()["detail"], str), (part, body)
+            assert isinstance(answer.json()["detail"], str), (address, body)
 
 
 @pytest.mark.parametrize("seconds", ["NaN", "Infinity", "1e400", "1" + "0" * 400])
