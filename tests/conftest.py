@@ -60,7 +60,6 @@ settings.load_profile("tests")
 # by the time they take: a worker keeps to a file, and none is to begin with a long one at the end
 LONGEST = (
     "test_ray",
-    "test_review_postgresql",
     "test_label_pages",
     "test_looks",
     "test_review_pages",
@@ -91,6 +90,7 @@ LONGEST = (
     "test_blind_spots",
     "test_average_precision",
     "test_competing_classes",
+    "test_review_postgresql",
     "test_review_attacks",
     "test_sweeps",
     "test_gate",
@@ -98,7 +98,6 @@ LONGEST = (
     "test_nao_export",
     "test_first_screen",
     "test_score",
-    "test_review_audit",
     "test_comparison",
     "test_package",
 )
@@ -123,7 +122,6 @@ SLOW = frozenset(
         "test_model_libraries",
         "test_processes",
         "test_ray",
-        "test_review_audit",
         "test_runs",
         "test_sampled_labels",
         "test_storage",

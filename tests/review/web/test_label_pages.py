@@ -84,7 +84,7 @@ def test_three_people_decide_a_question_on_clips_without_labels(test_data, tmp_p
     show_as(people[0].page, NARROW)
     assert find_faults(Window(people[0].page)) == []
     assert not re.search(r"clip_\d", people[0].page.content())
-    # everybody says the same wrong thing once, and the server dies without a word
+    # two name the same wrong class, and the server is killed
     assert all(label(person, "tench") for person in people[:2])
     assert people[1].saved() == "Saved: tench"
     server.end(signal.SIGKILL)
@@ -124,7 +124,7 @@ def test_three_people_decide_a_question_on_clips_without_labels(test_data, tmp_p
 
 @pytest.mark.slow
 def test_a_clear_difference_ends_with_sets_left(test_data, tmp_path, visit):
-    """They name what the first model predicts wherever it can be right, and else what neither."""
+    """Reviewers name what the first model predicts where it can be right, else another class."""
     assert cut_clips(test_data, tmp_path / "clips", frames=5, most=4) >= 18
     tables = []
     for name, model in (("a", "efficientnet_lite2"), ("b", "efficientnet_lite0")):
