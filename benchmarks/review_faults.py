@@ -358,7 +358,7 @@ async def run(trial: Trial, words: list[str], fault: Fault, seconds: float) -> N
             while len(trial.acknowledged) < 3 * trial.reviewers:
                 await asyncio.sleep(0.1)
             await fault(trial, seconds)
-            await asyncio.sleep(0 if fault is delete else 4)
+            await asyncio.sleep(0 if fault is delete else min(4, seconds))
         finally:
             trial.over = True
             await everyone
@@ -411,7 +411,8 @@ async def try_fault(
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         root.chmod(0o755)
-        review_load.make_set(root, 4_000)
+        # more than all can answer: nobody answers 25 a second
+        review_load.make_set(root, min(4_000, round(25 * people * (seconds + 6))))
         with begin(kind, name, root) as url:
             words = await asyncio.to_thread(prepare, root, url, people)
             proxy, reached = await open_proxy(url) if fault is cut else (None, url)

@@ -136,11 +136,11 @@ def test_every_page_wants_a_session_and_every_change_its_word(site, ann):
     assert {"/", "/dashboard", "/decisions", "/images/1", "/reviewers/1/revoke"} <= set(paths)
 
 
-@pytest.mark.parametrize("token", ["x", "", "' OR 1=1 --", "A" * 5000, "%00", "\u0130"])
-def test_a_made_up_link_opens_nothing(site, token):
-    assert sign_in(client(site), token).status_code in (401, 422)
-    guess = client(site, cookie=f"{access.COOKIE}={token}".encode())
-    assert guess.get("/index.json").status_code == 401
+def test_a_made_up_link_opens_nothing(site):
+    for token in ("x", "", "' OR 1=1 --", "A" * 5000, "%00", "\u0130"):
+        assert sign_in(client(site), token).status_code in (401, 422), token
+        guess = client(site, cookie=f"{access.COOKIE}={token}".encode())
+        assert guess.get("/index.json").status_code == 401, token
 
 
 def test_links_are_not_guessed_from_one_address(site, people_of):
@@ -325,35 +325,30 @@ def test_only_the_admin_sees_the_dashboard(site, ann, people_of):
     assert sign_in(client(site), link.partition("/r#")[2]).status_code == 200
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [
+def test_a_name_that_could_be_taken_for_another_is_refused(site, people_of):
+    admin = client(site, people_of["admin"])
+    head = {"content-type": "application/json"}
+    for name in (
         *("admin", "Admin", "\uff21dmin", "bulk, after an audit"),  # reserved, also full-width
         *("", " ", "x" * 81, "a\nb", "an\u200bn", "a\u202en", "\ud800", "\ue000"),
         *("ann", " ANN ", "\u24d0nn", "\U0001d400nn"),  # as another's, also in circles, bold
-    ],
-)
-def test_a_name_that_could_be_taken_for_another_is_refused(site, people_of, name):
-    admin = client(site, people_of["admin"])
-    body = json.dumps({"name": name})
-    head = {"content-type": "application/json"}
-    assert admin.post("/reviewers", content=body, headers=head).status_code == 422
+    ):
+        body = json.dumps({"name": name})
+        assert admin.post("/reviewers", content=body, headers=head).status_code == 422, body
     assert len(admin.get("/dashboard.json").json()["reviewers"]) == 2
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("path", ["reviewers/{}/pause", "reviewers/{}/link", "reviewers/{}/revoke"])
-@pytest.mark.parametrize("number", [99, 0, -1, 1 << 31, 10**30])
-def test_an_unknown_reviewer_id_is_404(site, people_of, path, number):
+def test_an_unknown_reviewer_id_is_404(site, people_of):
     admin = client(site, people_of["admin"])
-    assert admin.post(f"/{path.format(number)}", json={"why": ""}).status_code == 404
+    for number in (99, 0, -1, 1 << 31, 10**30):
+        for change in ("pause", "link", "revoke"):
+            path = f"/reviewers/{number}/{change}"
+            assert admin.post(path, json={"why": ""}).status_code == 404, path
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [99, 0, -1, 1 << 31, 1 << 63, 10**30])
-def test_an_unknown_decision_id_is_404(ann, number):
-    assert ann.post(f"/decisions/{number}/undo", json={"key": KEY}).status_code == 404
+def test_an_unknown_decision_id_is_404(ann):
+    for number in (99, 0, -1, 1 << 31, 1 << 63, 10**30):
+        assert ann.post(f"/decisions/{number}/undo", json={"key": KEY}).status_code == 404, number
 
 
 def test_an_unknown_path_is_404_and_a_wrong_method_405(ann):
@@ -364,21 +359,17 @@ def test_an_unknown_path_is_404_and_a_wrong_method_405(ann):
     assert ann.delete("/").status_code == 405
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "headers",
-    [
+def test_a_forged_request_is_refused(ann):
+    item = served(ann)
+    for headers in (
         {"x-csrf-token": ""},
         {"x-csrf-token": "0" * 64},
         {"origin": "https://elsewhere.example"},
         {"content-type": "text/plain"},
-    ],
-)
-def test_a_forged_request_is_refused(ann, headers):
-    item = served(ann)
-    sent = {"content-type": "application/json", **headers}
-    refused = ann.post("/decisions", content=json.dumps(answer(item)), headers=sent)
-    assert refused.status_code in (403, 415)
+    ):
+        sent = {"content-type": "application/json", **headers}
+        refused = ann.post("/decisions", content=json.dumps(answer(item)), headers=sent)
+        assert refused.status_code in (403, 415), headers
     assert ann.post("/decisions", json=answer(item)).status_code == 200
 
 
@@ -386,20 +377,16 @@ def test_another_host_name_is_refused(ann):
     assert ann.get("/index.json", headers={"host": "rebound.example"}).status_code == 400
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "path",
-    [
+def test_only_files_of_the_set_are_served(ann):
+    for path in (
         "/images/../set.json",
         "/images/%2e%2e%2freview.sqlite",
         "/images/..%2f..%2fetc%2fpasswd",
         "/static/../app.py",
         "/static/%2e%2e/database.py",
         f"/images/{'0' * 64}.jpg",
-    ],
-)
-def test_only_files_of_the_set_are_served(ann, path):
-    assert ann.get(path).status_code == 404
+    ):
+        assert ann.get(path).status_code == 404, path
 
 
 def test_an_image_of_the_set_is_served_and_its_neighbour_on_disk_is_not(ann, tmp_path):
@@ -470,10 +457,9 @@ def test_one_key_is_not_for_two_decisions(ann):
     assert ann.post("/decisions", json=answer(second)).status_code == 409
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "change",
-    [
+def test_a_decision_that_makes_no_sense_is_refused(ann, data):
+    item = served(ann)
+    for change in (
         {"assignment": "1; DROP TABLE decisions"},
         {"answer": {"correct": "yes' --", "similar": "yes"}},
         {"answer": "yes"},
@@ -482,10 +468,8 @@ def test_one_key_is_not_for_two_decisions(ann):
         {"key": "short"},
         {"key": "x" * 65},
         {"replaces": [1]},
-    ],
-)
-def test_a_decision_that_makes_no_sense_is_refused(ann, data, change):
-    assert ann.post("/decisions", json=answer(served(ann)) | change).status_code == 422
+    ):
+        assert ann.post("/decisions", json=answer(item) | change).status_code == 422, change
     with data.reading() as c:
         assert c.execute(text("select count(*) from decisions")).scalar() == 0
 
@@ -655,7 +639,7 @@ class Forked(review_load.Server):
 @pytest.mark.filterwarnings("ignore:XDG_RUNTIME_DIR is not set")
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_nothing_acknowledged_is_lost_when_the_server_is_killed(kind):
-    job = review_load.Job(decisions=120, reviewers=12, think=0.05)
+    job = review_load.Job(decisions=48, reviewers=6, think=0.05)
     # not in tmp_path: PostgreSQL runs as a user of its own, whom pytest's folders are closed to
     with tempfile.TemporaryDirectory() as folder:
         figures = review_load.measure_on(kind, Path(folder), job, Forked)

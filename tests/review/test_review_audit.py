@@ -147,7 +147,7 @@ def test_rounds_begin_far_from_all_answers_and_end_at_the_edge():
     assert not everything.implied
 
 
-def draw(root, frames=30, videos=2, **settings):
+def draw(root, frames=22, videos=2, **settings):
     """A set in which every frame of every video is an anchor."""
     rows = [
         {
@@ -186,7 +186,7 @@ def draw(root, frames=30, videos=2, **settings):
 def edge(payload):
     """The first video stays as it is; the second changes half way."""
     anchor, neighbour = payload["frame"] - payload["offset"], payload["frame"]
-    return payload["video"] == "v0" or (anchor < 15) == (neighbour < 15)
+    return payload["video"] == "v0" or (anchor < 11) == (neighbour < 11)
 
 
 def speckled(payload):
@@ -293,6 +293,7 @@ def finished(decided, tmp_path_factory):
     return review, review.finish()
 
 
+@pytest.mark.slow
 def test_a_review_is_shortened_to_its_end(finished):
     review, messages = finished
     pairs = sum(row["offset"] != 0 for row in review.folder.frames.to_pylist())
@@ -331,6 +332,7 @@ def read_spared(summary):
     return tables["pairs"], tables["audit"]
 
 
+@pytest.mark.slow
 def test_the_order_of_the_answers_changes_nothing(finished, tmp_path):
     review, _ = finished
     other = Review(draw(tmp_path / "set", seed=7), edge)
@@ -355,6 +357,7 @@ def _count_audited(review):
     return len(answered_items & set(row.pool[: row.sizes[row.step]]))
 
 
+@pytest.mark.slow
 def test_a_review_is_the_same_twice(finished, tmp_path):
     review, messages = finished
     again = Review(draw(tmp_path / "set"), edge)
@@ -363,6 +366,7 @@ def test_a_review_is_the_same_twice(finished, tmp_path):
     assert again.verdicts() == review.verdicts()
 
 
+@pytest.mark.slow
 def test_an_audit_that_finds_errors_accepts_nothing(decided, tmp_path):
     review = decided.copy(tmp_path / "set")
     assert "step 1" in review.audit()
@@ -378,6 +382,7 @@ def test_an_audit_that_finds_errors_accepts_nothing(decided, tmp_path):
     assert reasons <= {"", "motion", verdicts.LEFT_OUT}
 
 
+@pytest.mark.slow
 def test_a_second_audit_spares_what_the_first_did_not_doubt(decided, tmp_path):
     review = decided.copy(tmp_path / "set")
     assert "step 1" in review.audit()

@@ -122,10 +122,10 @@ def compare(review):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(6))
-def test_every_count_is_that_of_the_votes(tmp_path, seed):
+@pytest.mark.parametrize(("anchors", "pairs"), [(1, 2), (3, 1)])
+def test_every_count_is_that_of_the_votes(tmp_path, anchors, pairs):
     """Several reviewers, gold questions, doubts, votes taken back and anchors that change."""
-    draws = random.Random(seed)
+    draws = random.Random(anchors)
     draw([source(4)], tmp_path / "set", Sampling("set", {}, CLASSES))
     folder = review_set.read(tmp_path / "set")
     frames = folder.frames.to_pylist()
@@ -139,13 +139,13 @@ def test_every_count_is_that_of_the_votes(tmp_path, seed):
     review = Review(
         folder,
         3,
-        stages={"anchors": draws.choice([1, 3]), "pairs": draws.choice([1, 2])},
+        stages={"anchors": anchors, "pairs": pairs},
         gold={"every": 3, "least": 0.0, "answers": gold},
     )
-    for step in range(150):
+    for step in range(120):
         stage = draws.choice(["anchors", "pairs", "pairs", "joint", "joint"])
         answer_at_random(review, draws, draws.randrange(3), stage)
-        if step % 50 == 20:
+        if step in (20, 70):
             compare(review)
     summary, by_stage = compare(review)
     assert by_stage["pairs"]["gold"] == 5

@@ -1,4 +1,4 @@
-"""The tests of a review again, on PostgreSQL: queue, quiz, counts, history, boxes, exports."""
+"""Tests of a review again, on PostgreSQL: all that together send every statement it sends."""
 
 import tempfile
 from pathlib import Path
@@ -9,10 +9,16 @@ from review_toys import SERVER
 
 HERE = Path(__file__).parent
 AGAIN = (
-    *("test_label_study.py", "test_review_agreement.py", "test_review_boxes.py"),
-    *("test_review_counts.py", "test_review_guidelines.py", "test_review_history.py"),
-    *("test_review_queue.py", "interchange/test_interchange.py"),
-    "interchange/test_rejected_boxes.py",
+    *("test_review_queue.py", "test_review_history.py"),
+    "test_label_study.py::test_a_premise_that_is_stated_is_to_be_checked",
+    "test_label_study.py::test_pictures_that_another_server_of_a_study_made_are_sent",
+    "test_review_boxes.py::test_a_known_answer_is_no_mistake_that_people_found_in_the_annotation",
+    "test_review_boxes.py::test_who_checks_boxes_does_not_wait_for_who_drew_them",
+    "test_review_counts.py",
+    "test_review_guidelines.py::test_each_version_that_was_shown_is_part_of_the_export",
+    "interchange/test_interchange.py::test_a_changed_annotation_replaces_and_an_older_one_does_not",
+    "interchange/test_interchange.py::test_a_review_of_boxes_comes_back_as_it_was[cvat]",
+    "interchange/test_rejected_boxes.py::test_rejected_boxes_are_not_copied_to_other_frames",
 )
 
 

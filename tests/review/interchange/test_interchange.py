@@ -99,7 +99,7 @@ def argued(folder):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
-def test_a_review_of_frames_comes_back_as_it_was(folder, tmp_path, form):
+def test_a_review_of_frames_comes_back_as_it_was_and_only_once(folder, tmp_path, form):
     first = argued(folder)
     counts = written(first, form, tmp_path / "out")
     second = Review(
@@ -116,6 +116,12 @@ def test_a_review_of_frames_comes_back_as_it_was(folder, tmp_path, form):
         assert [p.name for p in quality.measure_paces(b)] == ["r0", "r1"]
         medians = [p.median_seconds for p in quality.measure_paces(b)]
     assert medians == ([1.0, 1.0] if timed else [None, None])
+    before = standing(second)
+    for file in results(form, tmp_path / "out"):
+        counts = taken(second, form, file)
+        assert (counts["decisions"], counts["there_already"] > 0) == (0, True)
+        assert taken(first, form, file)["decisions"] == 0
+    assert standing(second) == before
 
 
 @pytest.mark.slow
@@ -134,23 +140,6 @@ def test_a_review_of_boxes_comes_back_as_it_was(boxes, tmp_path, form):
         assert taken(second, form, file)["decisions"] > 0
     assert standing(second, timed=False) == standing(first, timed=False)
     assert len(standing(second)) == 8 + 3 + 3
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("form", FORMS)
-def test_the_same_file_twice_adds_nothing(folder, tmp_path, form):
-    first = argued(folder)
-    written(first, form, tmp_path / "out")
-    second = Review(copied(folder, tmp_path / "again"), 0, stages={"anchors": 2, "pairs": 2})
-    for file in results(form, tmp_path / "out"):
-        taken(second, form, file)
-    before = standing(second)
-    for file in results(form, tmp_path / "out"):
-        counts = taken(second, form, file)
-        assert counts["decisions"] == 0
-        assert counts["there_already"] > 0
-        assert taken(first, form, file)["decisions"] == 0
-    assert standing(second) == before
 
 
 def test_percent_and_pixels_agree():

@@ -6,10 +6,8 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from fastapi.testclient import TestClient
 from forked import steadyeye
 from review_boxes import BOX, Boxes, candidates, fine, write
-from review_toys import keys
 
 import steadyeye as se
 from steadyeye.core.boxes import OOD, in_classes, iou
@@ -19,14 +17,11 @@ from steadyeye.data.images import image_file
 from steadyeye.data.images.near_duplicates import NEAR, find_near_duplicates, make_view
 from steadyeye.data.sources.coco import coco
 from steadyeye.data.sources.nao import nao
-from steadyeye.review import database
 from steadyeye.review.interchange import cvat, label_studio
 from steadyeye.review.interchange.coco import count_objects, export_coco
-from steadyeye.review.protocol import reviewers
 from steadyeye.review.protocol.stages import STAGES, list_labels
 from steadyeye.review.sampling.box_sampling import sample_boxes
 from steadyeye.review.sampling.splits import SHARES, find_origins, split_images
-from steadyeye.review.web.app import build_app
 
 CORNERS = ("x0", "y0", "x1", "y1")
 
@@ -257,7 +252,7 @@ def test_the_card_says_what_and_how_and_leaves_the_licence(exported):
 # ---------------------------------------------------------------- from a detector to its numbers
 
 
-def mistakes(run, annotations, most=30):
+def mistakes(run, annotations, most=12):
     """COCO's JSON of a run's confident boxes, the false ones first, and which of them are false."""
     predictions = run.predictions
     content = json.loads(annotations.read_text())
@@ -290,23 +285,6 @@ def mistakes(run, annotations, most=30):
     return {**tables, "results": results}, wrong
 
 
-def reviewer(site, token):
-    session = TestClient(site, follow_redirects=False)
-    session.headers["x-csrf-token"] = session.post("/sign-in", json={"token": token}).json()["csrf"]
-    return session
-
-
-def answered(session, stage, answer):
-    """Answers a stage through the app until nothing is asked; returns how often."""
-    count = 0
-    while items := session.get(f"/stages/{stage}.json").json()["next"]:
-        body = {"assignment": items[0]["assignment"], "nonce": items[0]["nonce"], "seconds": 1.0}
-        body |= {"key": next(keys), "answer": answer(items[0]["payload"])}
-        assert session.post("/decisions", json=body).status_code == 200
-        count += 1
-    return count
-
-
 def name_by(boxed, wrong):
     """The answers of people who know which boxes are of nothing that the classes name."""
 
@@ -333,14 +311,10 @@ def test_a_detectors_boxes_become_a_set_it_is_measured_on(test_data, tmp_path):
 
     folder = review_set.read(tmp_path / "mined")
     boxed = {tuple(row[c] for c in CORNERS): row["id"] for row in folder.boxes.to_pylist()}
-    data = database.connect(database.default_url(folder.root))
-    with data.writing() as c:
-        tokens = [reviewers.add_reviewer(c, f"r{number}") for number in range(5)]
-    site = build_app(folder, data, ["testserver"])
-    sessions = [reviewer(site, token) for token in tokens]
-    for session in sessions:
-        assert answered(session, "classification", name_by(boxed, wrong)) == len(content["results"])
-    assert sessions[0].get("/stages/boxes.json").json()["classes"][-1] == "ood"
+    review = Boxes(folder, 5, stages={"classification": 5, "boxes": 1})
+    name = name_by(boxed, wrong)
+    for number in range(5):
+        assert len(review.everything("classification", name, number)) == len(content["results"])
 
     truths = coco(str(annotations), str(images))
     file_of = {row["image"]: row["name"] for row in folder.boxes.to_pylist()}
@@ -356,10 +330,10 @@ def test_a_detectors_boxes_become_a_set_it_is_measured_on(test_data, tmp_path):
         outside = [box for box in payload["boxes"] if boxed[tuple(box["box"])] in wrong]
         return {"boxes": [*own, *({**box, "label": "ood"} for box in outside)]}
 
-    pictures = answered(sessions[0], "boxes", everything)
-    same = answered(sessions[1], "box_check", lambda payload: {"boxes": payload["boxes"]})
+    pictures = review.everything("boxes", everything, 0)
+    same = review.everything("box_check", lambda payload: {"boxes": payload["boxes"]}, 1)
     mistaken = {row["image"] for row in folder.boxes.to_pylist() if row["id"] in wrong}
-    assert pictures == same == len(mistaken)
+    assert len(pictures) == len(same) == len(mistaken)
 
     def run(*words):
         done = steadyeye(*words, cwd=tmp_path)
