@@ -22,7 +22,13 @@ from steadyeye.data.images.image_file import SUFFIXES
 from steadyeye.data.images.image_file import read as read_image
 from steadyeye.data.video.decoder import follow_matrix, to_rgb
 from steadyeye.data.video.paths import VIDEOS
-from steadyeye.data.video.video_index import decode_in_order, open_video, picture_stream
+from steadyeye.data.video.video_index import (
+    Display,
+    decode_in_order,
+    open_video,
+    picture_stream,
+    read_display,
+)
 from steadyeye.watch.frames import FeedMark, FrameCounts, LiveFrame, Thinning
 
 POLL = 0.5
@@ -47,6 +53,7 @@ class FileFeed:
         self, path: Path, counts: FrameCounts, thinned: Thinning, skipped: int = 0
     ) -> None:
         self.path, self.counts, self.thinned = path, counts, thinned
+        self.displays: set[Display] = set()
         self.is_over = False
         self.status = "reading"
         self._skipped = skipped
@@ -84,6 +91,7 @@ class FileFeed:
             stream = picture_stream(container)
             if stream is None:
                 raise UsageError(f"'{self.path}' has no video stream; give a video")
+            self.displays.add(read_display(stream))
             # a forked process that frees a decoder waits for its threads, which only the parent has
             stream.thread_type = "NONE"
             clock, reformatter, matrix = _Clock(container, stream), VideoReformatter(), None
@@ -144,6 +152,7 @@ class FolderFeed:
         self, folder: Path, counts: FrameCounts, thinned: Thinning, mark: FeedMark
     ) -> None:
         self.folder, self.counts, self.thinned, self.mark = folder, counts, thinned, mark
+        self.displays: set[Display] = set()
         self.is_over = False
         self.status = "waiting for files"
         self._start = mark
@@ -192,6 +201,7 @@ class FolderFeed:
             skipped = self._start.frames if self._start.video == self._file else 0
             self._before_video = self.counts.received - skipped
             self._video = FileFeed(path, self.counts, Thinning(self.thinned.rate), skipped)
+            self._video.displays = self.displays
             return self._next_of_video()
         number = self.counts.received
         self.counts.received += 1

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from steadyeye.core.boxes import Detections, reach_score
 from steadyeye.core.types import Image
+from steadyeye.data.video.repeated_frames import find_repeats, share_changed, share_of_repeats
+from steadyeye.metrics.covariates.pm_set_measures import Luma, luma
 from steadyeye.metrics.covariates.pm_set_measures import frame as measure_frame
-from steadyeye.metrics.covariates.pm_set_measures import luma
 from steadyeye.metrics.sequences.tracklets import APART, DETECTED, SCORE
 from steadyeye.watch.live_objects import LiveObjects, ObjectCounts
 from steadyeye.watch.reference import Reference
@@ -50,6 +51,14 @@ class Answer:
 
 
 @dataclass(frozen=True)
+class FrameChange:
+    """The share of pixels, 0…1, that change from the frame `step` frames before."""
+
+    share: float
+    step: int
+
+
+@dataclass(frozen=True)
 class FrameEvent:
     """A frame that counts against a measure: its number, the measure, and the reason."""
 
@@ -67,6 +76,7 @@ class Block:
     sums: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     numbers: Counter[str] = field(default_factory=Counter)
     gaps: list[float] = field(default_factory=list)
+    changes: list[FrameChange] = field(default_factory=list)
 
     def add(self, measure: str, total: float, number: int = 1) -> None:
         """Adds values of a measure by their sum."""
@@ -81,6 +91,11 @@ class Block:
     def covers(self, seconds: float) -> bool:
         """Whether its frames cover at least half of `seconds`, or each frame stands alone."""
         return not self.gaps or sum(self.gaps) >= seconds / 2
+
+    def share_of_repeats(self) -> float | None:
+        """That of its frames, as of `repeated_frames.share_of_repeats`."""
+        shares, steps = ([getattr(c, name) for c in self.changes] for name in ("share", "step"))
+        return share_of_repeats(find_repeats(shares, steps))
 
     def values(self) -> dict[str, float]:
         """The mean of each measure that has any value, 0…1."""
@@ -219,9 +234,26 @@ class Observer:
         return self.names[label] if label >= 0 else "nothing"
 
 
-def measure_input(image: Image) -> dict[str, float]:
-    """`brightness`, `contrast` and `sharpness` of an image, at most `SMALL` pixels long."""
-    return measure_frame(luma(_shrink(image)))
+class ShrunkFrames:
+    """Measures each frame at most `SMALL` pixels long, and its change from the frame before."""
+
+    def __init__(self) -> None:
+        self._before: tuple[int, int, Luma] | None = None
+
+    def measure(
+        self, number: int, scene: int, image: Image
+    ) -> tuple[dict[str, float], FrameChange | None]:
+        """Its `brightness`, `contrast` and `sharpness`, and its change.
+
+        `number`, `scene`: of `LiveFrame`. No change for the first frame of a scene or a size.
+        """
+        grey, change = luma(_shrink(image)), None
+        if self._before is not None:
+            last, other, before = self._before
+            if other == scene and before.shape == grey.shape:
+                change = FrameChange(share_changed(grey, before), number - last)
+        self._before = number, scene, grey
+        return measure_frame(grey), change
 
 
 def _shrink(image: Image) -> Image:

@@ -13,7 +13,7 @@ from steadyeye.core.errors import SampleError
 from steadyeye.core.types import Image
 from steadyeye.data.video.bitstream import PictureNumbers, avc_sets, picture_numbers, units
 from steadyeye.data.video.decoder import follow_matrix
-from steadyeye.data.video.video_index import picture_stream
+from steadyeye.data.video.video_index import Display, picture_stream, read_display
 from steadyeye.watch.frames import convert
 
 
@@ -21,12 +21,13 @@ from steadyeye.watch.frames import convert
 class StreamPicture:
     """A picture of a stream. `seconds`: by the stream's own clock, None without a timestamp.
 
-    `image()`: its pixels. `size`: width and height.
+    `image()`: its pixels. `size`: width and height. `display`: how a player would change it.
     """
 
     seconds: float | None
     image: Callable[[], Image]
     size: tuple[int, int]
+    display: Display
 
 
 class Damage:
@@ -101,7 +102,7 @@ def read_address(address: str, timeout: float) -> Iterator[StreamPicture | None]
         stream.thread_type = "NONE"
         # FFmpeg invents the times of a camera's single JPEGs: 25 per second
         has_clock = container.format.name != "mpjpeg"
-        damage, matrix = Damage(stream.codec_context), None
+        damage, matrix, display = Damage(stream.codec_context), None, read_display(stream)
         waiting_since = time.monotonic()
         for packet in container.demux(stream):
             # after a timeout FFmpeg returns the rest of its data, and waits once more
@@ -115,7 +116,7 @@ def read_address(address: str, timeout: float) -> Iterator[StreamPicture | None]
                 matrix = follow_matrix(native, matrix)
                 seconds = native.time if has_clock else None
                 size = native.width, native.height
-                yield StreamPicture(seconds, partial(convert, native, matrix), size)
+                yield StreamPicture(seconds, partial(convert, native, matrix), size, display)
             waiting_since = time.monotonic()
 
 
@@ -141,7 +142,7 @@ def read_camera(path: str) -> Iterator[StreamPicture]:
             if not read:
                 raise SampleError(f"the camera '{path}' sends no frames")
             height, width = picture.shape[:2]
-            yield StreamPicture(None, partial(_swap_channels, picture), (width, height))
+            yield StreamPicture(None, partial(_swap_channels, picture), (width, height), Display())
     finally:
         camera.release()
 
