@@ -51,8 +51,8 @@ SPARSE = (
     "class_change_rate are not measured"
 )
 DAMAGED = (
-    "more than 1 % of the frames are damaged and left out; of a stream also those after a lost "
-    "frame, up to the next key frame"
+    "more than 1 % of the frames are damaged and left out, also those after a lost frame, up to "
+    "the next key frame"
 )
 RECENT = 10.0
 """Seconds whose frames make the rate of frames."""
