@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,9 +28,10 @@ def is_first_damaged(path: Path) -> bool:
 
     FFmpeg marks the packet before that with the missing part where it puts packets together.
     """
-    with open_video(path, fflags="noparse") as container:
+    with suppress(av.FFmpegError), open_video(path, fflags="noparse") as container:
         packet = next(container.demux(picture_stream(container)), None)
         return packet is not None and packet.is_corrupt
+    return False
 
 
 @dataclass(frozen=True)
