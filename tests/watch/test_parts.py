@@ -15,7 +15,6 @@ from steadyeye.metrics.covariates.pm_set_measures import frame, luma
 from steadyeye.watch.frame_ring import FrameRing, read_size
 from steadyeye.watch.measures import (
     Answer,
-    FrameChange,
     FrameEvent,
     Observer,
     ShrunkFrames,
@@ -138,7 +137,7 @@ def test_a_change_is_of_the_frame_before_in_one_scene_and_size():
             (9, 1, GREY[:24]),
         ]
     ]
-    assert changes == [None, FrameChange(0.25, 3), FrameChange(0, 1), None, None, FrameChange(0, 3)]
+    assert changes == [None, (0.25, 3), (0, 1), None, None, (0, 3)]
 
 
 # --- the reference

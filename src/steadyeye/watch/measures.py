@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import cv2
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.boxes import Detections, reach_score
 from steadyeye.core.types import Image
-from steadyeye.data.video.repeated_frames import find_repeats, share_changed, share_of_repeats
+from steadyeye.data.video.repeated_frames import share_changed
 from steadyeye.metrics.covariates.pm_set_measures import Luma, luma
 from steadyeye.metrics.covariates.pm_set_measures import frame as measure_frame
 from steadyeye.metrics.sequences.tracklets import APART, DETECTED, SCORE
@@ -37,6 +37,10 @@ SMALL = 320
 """Pixels of the longer side at which brightness, contrast and sharpness are measured."""
 
 
+FrameChange: TypeAlias = tuple[float, int]
+"""The share of pixels, 0…1, that change from an earlier frame, and by how many frames earlier."""
+
+
 @dataclass(frozen=True)
 class Answer:
     """The prediction of a model for a frame.
@@ -48,14 +52,6 @@ class Answer:
     label: int
     confidence: float | None
     detections: Detections | None = None
-
-
-@dataclass(frozen=True)
-class FrameChange:
-    """The share of pixels, 0…1, that change from the frame `step` frames before."""
-
-    share: float
-    step: int
 
 
 @dataclass(frozen=True)
@@ -91,11 +87,6 @@ class Block:
     def covers(self, seconds: float) -> bool:
         """Whether its frames cover at least half of `seconds`, or each frame stands alone."""
         return not self.gaps or sum(self.gaps) >= seconds / 2
-
-    def share_of_repeats(self) -> float | None:
-        """That of its frames, as of `repeated_frames.share_of_repeats`."""
-        shares, steps = ([getattr(c, name) for c in self.changes] for name in ("share", "step"))
-        return share_of_repeats(find_repeats(shares, steps))
 
     def values(self) -> dict[str, float]:
         """The mean of each measure that has any value, 0…1."""
@@ -247,11 +238,12 @@ class ShrunkFrames:
 
         `number`, `scene`: of `LiveFrame`. No change for the first frame of a scene or a size.
         """
-        grey, change = luma(_shrink(image)), None
+        grey = luma(_shrink(image))
+        change: FrameChange | None = None
         if self._before is not None:
             last, other, before = self._before
             if other == scene and before.shape == grey.shape:
-                change = FrameChange(share_changed(grey, before), number - last)
+                change = share_changed(grey, before), number - last
         self._before = number, scene, grey
         return measure_frame(grey), change
 

@@ -191,7 +191,8 @@ def _resume(fresh: Memory, content: Mapping[str, Any], settings: WatchSettings) 
         observer=content["observer"],
         series={name: Series.resume(entry) for name, entry in content["series"].items()},
         reference=reference,
-        repeats=RepeatCount(**content.get("repeats", {})),  # earlier versions wrote none
+        # earlier versions wrote none
+        repeats=RepeatCount(**content.get("repeats", {})),
         watched=tuple(
             entry.resume(before[str(entry.promise)], settings.every)
             if str(entry.promise) in before

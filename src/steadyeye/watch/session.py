@@ -201,7 +201,7 @@ class Watch:
         if not is_all and not block.covers(self.settings.block):
             return
         values = block.values()
-        self.memory.repeats.add(block.share_of_repeats())
+        self.memory.repeats.add(block.changes)
         self._is_sparse = block.is_sparse and detects(self.model)
         self._say_notes()
         for name, value in values.items():

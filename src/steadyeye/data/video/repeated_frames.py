@@ -27,7 +27,7 @@ LESS = 0.3
 Of five videos, doubled by nine encoders at usual qualities and at 300 kbit/s, and of the same as
 filmed: see `tests/data/video/test_repeated_frames.py`.
 """
-LEAST = 20
+LEAST = 40
 """Frames with motion on which a share of repeats stands at least."""
 NOTED = 0.1
 """Share of repeats from which a note tells of them: pulldown from 24 to 30 frames/s has 0.2."""
