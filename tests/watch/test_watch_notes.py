@@ -51,7 +51,7 @@ class FirstFrames:
 
 def watch_frames(source, most, out, **more):
     """The watch of the first frames of a source that has no end, and the lines that it said."""
-    chosen, lines = settings(source, **{"block": 5.0, **more}), []
+    chosen, lines = settings(source, **{"block": 1.0, **more}), []
 
     def feed(memory):
         return FirstFrames(open_feed(str(source), memory.counts, chosen.rate, memory.mark), most)
@@ -89,7 +89,7 @@ def test_a_doubled_rate_is_noted_of_every_kind_of_source(kind, order, pictures, 
 def test_half_the_rate_leaves_the_repeats_out(pictures, tmp_path):
     path = write(tmp_path / "a.mp4", *X264, [pictures[number] for number in DOUBLED])
     watch = watch_file(path, tmp_path / "out", block=1.0, rate=12.5)
-    assert len(watch.memory.repeats.waiting) == 74
+    assert len(watch.memory.repeats.waiting) == 69
     repeats = find_repeats(*zip(*watch.memory.repeats.waiting, strict=True))
     assert share_of_repeats(repeats) < 0.05
     assert not list_repeats(watch.latest["notes"])
@@ -103,10 +103,10 @@ def test_repeats_are_said_once_each_time_they_begin(pictures, tmp_path):
     lines = []
     watch = watch_file(path, tmp_path / "out", block=4.0, say=lines.append)
     repeats = watch.memory.repeats
-    assert (repeats.begun, repeats.parts, repeats.repeated) == (2, 7, 4)
+    assert (repeats.begun, repeats.parts, repeats.repeated) == (2, 8, 4)
     assert [line.partition(" with")[0] for line in list_repeats(lines)] == [
-        "repeated frames in 1 of 2 parts",
-        "repeated frames in 3 of 6 parts",
+        "repeated frames in 1 of 3 parts",
+        "repeated frames in 3 of 7 parts",
     ]
     resumed = read_memory(settings(path, block=4.0), detector(), tmp_path / "out")
     assert asdict(resumed.repeats) == asdict(watch.memory.repeats)

@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from steadyeye.core.format import number_of, percent
 from steadyeye.data.video.repeated_frames import ADVICE, NOTED, find_repeats, share_of_repeats
 
-PART = 100
-"""Frames of a part at least: a few frames that hardly differ are no conversion."""
+PART = 99
+"""Changes of a part at least, of 100 frames: a few frames that hardly differ are no conversion."""
 
 
 @dataclass
 class RepeatCount:
     """Parts of a watch with repeated frames, of those with motion.
 
-    A part is one block, or several short ones with `PART` frames together. `most`: the highest
+    A part is one block, or several short ones with `PART` changes together. `most`: the highest
     share of repeats of a part, 0…1. `begun`: how often repeats began, after parts without. `is_on`:
     whether the newest part has them. `waiting`: changes of the part that is not complete.
     """

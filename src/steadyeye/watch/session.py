@@ -152,7 +152,8 @@ class Watch:
         now = _read_date()
         stamp = f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03}Z"
         self.ring.buffer(frame.number, frame.seconds, stamp, frame.image, frame.size)
-        if frame.change is not None:
+        # a restart begins with the first frame of a block, and does not know the one before
+        if frame.change is not None and self.observer.block.frames:
             self.observer.block.changes.append(frame.change)
         events = self.observer.add(
             frame.number, frame.scene, frame.seconds, frame.quantities, answer
