@@ -1,6 +1,6 @@
 """The dependence of `blink_rate` on the linking of objects, by the objects' median score.
 
-    python benchmarks/blink_scores.py RUN [--trackers | --agree]
+    python benchmarks/blink_scores.py RUN [--trackers | --agree | --join]
 
 `RUN`: the folder of a run of a detector on whole videos, `every_frame(…)`. Its objects are linked
 with one constant of linking changed at a time; the definition of a gap is unchanged. Prints, for
@@ -17,27 +17,36 @@ trackers have in common.
 `--agree`: instead, `blink_rate` of each tracker if a gap counts only if all settings of `SETTINGS`
 link the detections before and after it, too. For a run on true tracks, also of the objects that
 overlap a true one (IoU of 0.5 or more) in most of their frames.
+
+`--join`: instead, the five numbers of objects of each tracker, and again with the objects cut where
+they are away for longer than a time or jump, and joined by the best assignment of their ends, moved
+on by the motion of the last or next four boxes. For a run on true tracks, also `blink_rate` of the
+objects that overlap a true one.
 """
 
 import argparse
 import itertools
+from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
-from object_steadiness import list_linkers, mark_true
+from object_steadiness import METRICS, list_linkers, mark_true
 
 from steadyeye.core.boxes import iou
+from steadyeye.metrics.detection.assignment import pair_best
 from steadyeye.metrics.sequences import tracklets
 from steadyeye.metrics.sequences.object_steadiness import find_blinks, find_pairs, select_steady
 from steadyeye.metrics.sequences.tracklets import (
     DETECTED,
     GAP,
     LINK,
+    ROUNDED,
     SCORE,
     UNSURE,
     WEAK,
     TrackedObject,
+    _linked,
     assign_frame_by_frame,
     link_by,
 )
@@ -117,21 +126,102 @@ def compare(cell):
         print(f"| {name} {value:g} | {' | '.join(list_rates(objects, scores))} |")
 
 
-def cut(linker):
-    """A linker whose objects end if they are away for long, or if their boxes jump."""
+def cut(linker, most=GAP):
+    """A linker whose objects end if they are away for `most` seconds, or if their boxes jump."""
 
     def link(scene):
         parts = []
         for item in linker(scene):
             boxes, places = scene.raw.boxes[item.detections], np.array(item.places)
             overlap = np.array([iou(a[None], b[None])[0, 0] for a, b in itertools.pairwise(boxes)])
-            ends = (np.diff(scene.seconds[places]) > GAP) | (overlap < LINK)
+            ends = (np.diff(scene.seconds[places]) > most + ROUNDED / 2) | (overlap < LINK)
             for part in np.split(np.arange(len(places)), np.flatnonzero(ends) + 1):
                 rows = [item.detections[place] for place in part]
                 parts.append(TrackedObject(places[part].tolist(), rows, boxes[part[0]], 0, 0))
         return parts
 
     return link
+
+
+def move(scene, item, part, time):
+    """The box at an end of an object, moved to a time by the motion of the boxes of `part`."""
+    places, boxes = np.array(item.places)[part], scene.raw.boxes[item.detections][part]
+    centres = boxes.reshape(-1, 2, 2).mean(axis=1)
+    speed = np.polyfit(scene.clock[places], centres, 1)[0] if len(places) > 1 else np.zeros(2)
+    end = -1 if part.stop is None else 0
+    return boxes[end] + np.tile(speed * (time - scene.clock[places[end]]), 2)
+
+
+def rate_joint(scene, first, second, most):
+    """How well the second of two objects continues the first, 0 where it does not."""
+    end, start = first.places[-1], second.places[0]
+    apart = scene.seconds[start] - scene.seconds[end]
+    if not 0 < apart <= most + ROUNDED / 2:
+        return 0.0
+    overlap = max(
+        iou(move(scene, item, part, scene.clock[place])[None], scene.raw.boxes[[row]])[0, 0]
+        for item, part, place, row in (
+            (first, slice(-4, None), start, second.detections[0]),
+            (second, slice(0, 4), end, first.detections[-1]),
+        )
+    )
+    return 1 + overlap - LINK * apart if overlap >= LINK else 0.0
+
+
+def join(linker, most):
+    """A linker whose objects are cut, and continue others that ended up to `most` seconds ago."""
+
+    def link(scene):
+        items = cut(linker, most)(scene)
+        while items:
+            worth = [[rate_joint(scene, a, b, most) for b in items] for a in items]
+            pairs = dict(zip(*(side.tolist() for side in pair_best(np.array(worth))), strict=True))
+            if not pairs:
+                break
+            chains = [[place] for place in range(len(items)) if place not in pairs.values()]
+            for chain in chains:
+                while chain[-1] in pairs:
+                    chain.append(pairs[chain[-1]])
+            items = [
+                TrackedObject(
+                    [place for part in chain for place in items[part].places],
+                    [row for part in chain for row in items[part].detections],
+                    items[chain[0]].box,
+                    0,
+                    0,
+                )
+                for chain in chains
+            ]
+        return sorted(items, key=lambda item: item.places[0])
+
+    return link
+
+
+def compare_joined(cell):
+    """The table of a cell: lowest and highest of the trackers, and steadyeye's own, in %."""
+    table = read(cell)
+    has_truth = table.boxes is not None and len(table.boxes)
+    names = [*METRICS, *(["of true objects"] if has_truth else [])]
+    print(f"{table.model} on {table.data}", f"| rule | {' | '.join(names)} |", sep="\n")
+    print("|---|" + "--:|" * len(names))
+    rules = {"as they link": lambda linker: linker}
+    for most in (GAP, 1 / 3, 0.2):
+        rules[f"cut at {most:.2g} s"] = partial(cut, most=most)
+        rules[f"joined up to {most:.2g} s"] = partial(join, most=most)
+    for rule, change in rules.items():
+        rows = []
+        for linker in list_linkers().values():
+            objects = link_by(change(linker), table, table.raw_detections, SCORE)
+            _linked[table] = {SCORE: objects}
+            rows.append([metric(table, SCORE).value for metric in METRICS.values()])
+            if has_truth:
+                known = select_steady(objects) & (objects.state != UNSURE)
+                known &= mark_true(objects, table.boxes)
+                rows[-1].append(np.mean(objects.state[known] != DETECTED))
+        values = 100 * np.array(rows)
+        ends = zip(values.min(axis=0), values.max(axis=0), values[0], strict=True)
+        cells = [f"{low:.1f}–{high:.1f} ({own:.1f})" for low, high, own in ends]
+        print(f"| {rule} | {' | '.join(cells)} |")
 
 
 def list_ends(objects, scores, least):
@@ -211,8 +301,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("run", type=Path)
     way = parser.add_mutually_exclusive_group()
-    for name, table in (("--trackers", compare_trackers), ("--agree", compare_agreed)):
-        way.add_argument(name, dest="print_table", action="store_const", const=table)
+    ways = (("trackers", compare_trackers), ("agree", compare_agreed), ("join", compare_joined))
+    for name, table in ways:
+        way.add_argument(f"--{name}", dest="print_table", action="store_const", const=table)
     parser.set_defaults(print_table=compare)
     options = parser.parse_args()
     for cell in sorted((options.run / "cells").iterdir()):

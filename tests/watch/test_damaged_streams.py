@@ -89,6 +89,59 @@ def test_no_frame_of_a_lossy_stream_is_another_than_was_sent(tmp_path, codec):
     assert all(any(same(image, other) for other in sent) for image in got)
 
 
+LOSSY = {
+    "libx264": [("bf", "0")],
+    "libx265": [("x265-params", "bframes=0:log-level=none")],
+    "mpeg2video": [("bf", "0")],
+}
+
+
+def read_file(path):
+    """The pixels of the frames of a file that are not damaged, and the counts."""
+    counts, images = FrameCounts(), []
+    feed = open_feed(str(path), counts, None)
+    while (frame := feed.take(1.0)) is not None:
+        images.append(frame.image())
+    return images, counts
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("codec", LOSSY)
+def test_no_frame_of_a_lossy_file_is_another_than_was_sent(tmp_path, codec):
+    """Any packet of a recording is lost, also of its first picture, whose loss FFmpeg drops."""
+    clip = write_clip(tmp_path / "a.ts", codec, LOSSY[codec])
+    sent, content = decode(clip), clip.read_bytes()
+    images, counts = read_file(clip)
+    assert len(images) == 60
+    assert counts.damaged == 0
+    parts = [content[at : at + 188] for at in range(0, len(content), 188)]
+    total = 0
+    # every few packets of the first picture in turn, then packets all over
+    for seed in range(24):
+        rng = random.Random(seed)
+        lost = {4 + 2 * seed}
+        if seed >= 16:
+            lost = {number for number in range(len(parts)) if rng.random() < 0.01}
+        (tmp_path / "lossy.ts").write_bytes(
+            b"".join(part for n, part in enumerate(parts) if n not in lost)
+        )
+        images, _ = read_file(tmp_path / "lossy.ts")
+        assert all(any(same(image, other) for other in sent) for image in images), lost
+        total += len(images)
+    assert total > 24 * 15
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("codec", LOSSY)
+def test_frames_behind_a_clock_that_was_set_back_are_not_damaged(tmp_path, codec):
+    """As of two recordings in one file: their packets are not numbered on."""
+    part = write(tmp_path / "a.ts", codec, count=180, group=20, options=LOSSY[codec])
+    (tmp_path / "joined.ts").write_bytes(part.read_bytes() * 2)
+    images, counts = read_file(tmp_path / "joined.ts")
+    assert len(images) >= 356
+    assert counts.damaged <= 4
+
+
 def test_pictures_that_may_be_left_out_are_no_loss(tmp_path):
     """Those that no other refers to: a server leaves them out where a network is slow."""
     whole = write_clip(tmp_path / "a.mp4", options=[("bf", "1"), ("x264-params", "b-pyramid=none")])

@@ -19,7 +19,7 @@ from encoded import RATE, damage, picture, remove_times, rewrite, write
 
 from steadyeye.core.errors import UsageError
 from steadyeye.data.images.image_file import encode
-from steadyeye.data.video.video_index import decode_in_order, open_video, picture_stream
+from steadyeye.data.video.video_index import open_video, picture_stream
 from steadyeye.watch import file_feeds, stream_feed
 from steadyeye.watch.feeds import check_source, open_feed
 from steadyeye.watch.frames import FeedMark, FrameCounts, Thinning, convert, redact
@@ -114,26 +114,22 @@ def test_counts_are_those_of_the_frames_that_were_taken(tmp_path):
         assert taken + counts.thinned - 100 + counts.damaged - 7 == counts.received
     counts = feed.counts
     assert 55 < counts.received == taken + counts.thinned - 100 + counts.damaged - 7
-    assert counts.thinned > 140, "those behind the last that was taken count, too"
+    assert counts.thinned > 130, "those behind the last that was taken count, too"
 
 
-def test_damaged_pictures_are_those_of_decoding_frame_by_frame(tmp_path):
+def test_damaged_frames_of_a_file_are_those_up_to_the_next_key_frame(tmp_path):
     """A decoder patches them with what its memory holds, which depends on the frames in use."""
-    whole = write(tmp_path / "a.mp4", "libx264", count=60, size=(192, 128))
-    clip = damage(whole, tmp_path / "b.mp4", range(3, 60, 7))
-    expected = []
-    with open_video(clip) as container:
-        stream = picture_stream(container)
-        # with threads of its own the decoder says of none of these that it is damaged
-        stream.thread_type = "NONE"
-        for native in decode_in_order(container, stream):
-            if native is not None and not native.is_corrupt:
-                expected.append(convert(native, None))
+    whole = write(tmp_path / "a.mp4", "libx264", count=60, size=(192, 128), options={"bf": "0"})
+    clip = damage(whole, tmp_path / "b.mp4", (13, 24, 47))
+    with open_video(whole) as container:
+        sent = [convert(native, None) for native in container.decode(picture_stream(container))]
     counts = FrameCounts()
     frames = take_all(open_feed(str(clip), counts, None))
-    assert (len(frames), len(expected), counts.damaged) == (51, 51, 9)
-    for frame, image in zip(frames, expected, strict=True):
-        np.testing.assert_array_equal(frame.image(), image)
+    assert counts.received == 60
+    assert len(frames) + counts.damaged == 60
+    assert counts.damaged >= 7 + 6 + 3
+    for frame in frames:
+        np.testing.assert_array_equal(frame.image(), sent[frame.number])
 
 
 def test_frames_of_avi_come_one_after_the_other(tmp_path):

@@ -17,7 +17,7 @@ from steadyeye.watch.measures import (
     Answer,
     FrameEvent,
     Observer,
-    measure_input,
+    ShrunkFrames,
     summarize_detections,
     summarize_scores,
 )
@@ -26,6 +26,12 @@ from steadyeye.watch.reference import Reference
 from steadyeye.watch.webhook import Webhooks
 
 GREY = np.full((48, 64, 3), 100, dtype=np.uint8)
+
+
+def measure_input(image):
+    return ShrunkFrames().measure(0, 0, image)[0]
+
+
 QUANTITIES_OF_GREY = measure_input(GREY)
 
 
@@ -123,6 +129,24 @@ def test_measures_of_the_input_do_not_depend_on_much_but_the_picture():
     large = np.kron(small, np.ones((8, 8, 1), dtype=np.uint8))
     assert measure_input(large)["brightness"] == pytest.approx(small.mean(), abs=3)
     assert measure_input(GREY) == {"brightness": 100, "contrast": 0, "sharpness": 0}
+
+
+def test_a_change_is_of_the_frame_before_in_one_scene_and_size():
+    frames = ShrunkFrames()
+    other = GREY.copy()
+    other[:12] = 200
+    changes = [
+        frames.measure(number, scene, image)[1]
+        for number, scene, image in [
+            (0, 0, GREY),
+            (3, 0, other),
+            (4, 0, other),
+            (5, 1, GREY),
+            (6, 1, GREY[:24]),
+            (9, 1, GREY[:24]),
+        ]
+    ]
+    assert changes == [None, (0.25, 3), (0, 1), None, None, (0, 3)]
 
 
 # --- the reference

@@ -9,7 +9,7 @@ from encoded import picture, write
 from steadyeye.core.errors import SampleError, UsageError
 from steadyeye.watch.feeds import open_feed
 from steadyeye.watch.frames import FrameCounts, LiveFrame
-from steadyeye.watch.measures import measure_input
+from steadyeye.watch.measures import ShrunkFrames
 from steadyeye.watch.prepare_ahead import PrepareAhead
 
 
@@ -61,12 +61,14 @@ def test_frames_are_those_of_the_feed(tmp_path):
     assert [(f.number, f.seconds, f.scene) for f in frames] == [
         (f.number, f.seconds, f.scene) for f in expected
     ]
+    shrunk = ShrunkFrames()
     for frame, other in zip(frames, expected, strict=True):
         image = other.image()
         np.testing.assert_array_equal(frame.image(), image)
         np.testing.assert_array_equal(frame.prepared, turn(image))
         assert frame.size == image.nbytes
-        assert frame.quantities == measure_input(image)
+        measured = shrunk.measure(other.number, other.scene, image)
+        assert (frame.quantities, frame.change) == measured
         assert frame.counts.received == frame.number + 1, "not those of a frame ahead"
 
 
@@ -123,5 +125,8 @@ def test_measures_read_the_frame_before_the_model_changes_it():
         return image
 
     frames = take_all(PrepareAhead(ListFeed(map(picture, range(3))), blacken))
-    assert [frame.quantities for frame in frames] == [measure_input(picture(n)) for n in range(3)]
+    shrunk = ShrunkFrames()
+    assert [(frame.quantities, frame.change) for frame in frames] == [
+        shrunk.measure(n, 0, picture(n)) for n in range(3)
+    ]
     assert not any(frame.prepared.any() for frame in frames)

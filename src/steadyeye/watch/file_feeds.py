@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
@@ -22,8 +22,14 @@ from steadyeye.data.images.image_file import SUFFIXES
 from steadyeye.data.images.image_file import read as read_image
 from steadyeye.data.video.decoder import follow_matrix, to_rgb
 from steadyeye.data.video.paths import VIDEOS
-from steadyeye.data.video.video_index import decode_in_order, open_video, picture_stream
+from steadyeye.data.video.video_index import (
+    Display,
+    open_video,
+    picture_stream,
+    read_display,
+)
 from steadyeye.watch.frames import FeedMark, FrameCounts, LiveFrame, Thinning
+from steadyeye.watch.stream_pictures import Damage, decode_packets, is_first_damaged
 
 POLL = 0.5
 """Seconds from one look into a folder to the next; a file that grew meanwhile is still written."""
@@ -47,6 +53,7 @@ class FileFeed:
         self, path: Path, counts: FrameCounts, thinned: Thinning, skipped: int = 0
     ) -> None:
         self.path, self.counts, self.thinned = path, counts, thinned
+        self.displays: set[Display] = set()
         self.is_over = False
         self.status = "reading"
         self._skipped = skipped
@@ -84,14 +91,16 @@ class FileFeed:
             stream = picture_stream(container)
             if stream is None:
                 raise UsageError(f"'{self.path}' has no video stream; give a video")
+            self.displays.add(read_display(stream))
             # a forked process that frees a decoder waits for its threads, which only the parent has
             stream.thread_type = "NONE"
             clock, reformatter, matrix = _Clock(container, stream), VideoReformatter(), None
-            for number, native in enumerate(decode_in_order(container, stream)):
+            damage = Damage(stream.codec_context, is_first_damaged(self.path))
+            frames = decode_packets(_read_to_end(container, stream), damage)
+            for number, (native, is_damaged) in enumerate(frames):
                 if native is not None:
                     matrix = follow_matrix(native, matrix)
                 seconds = 0.0 if native is None else clock.read(native)
-                is_damaged = native is None or native.is_corrupt
                 is_taken = not is_damaged and self.thinned.takes(seconds)
                 if number < self._skipped:
                     continue
@@ -105,6 +114,12 @@ class FileFeed:
                 else:
                     counts.thinned += 1
         yield None, counts
+
+
+def _read_to_end(container: Any, stream: Any) -> Iterator[Any]:
+    """The packets of a file, up to what cannot be read."""
+    with suppress(av.FFmpegError):
+        yield from container.demux(stream)
 
 
 class _Clock:
@@ -144,6 +159,7 @@ class FolderFeed:
         self, folder: Path, counts: FrameCounts, thinned: Thinning, mark: FeedMark
     ) -> None:
         self.folder, self.counts, self.thinned, self.mark = folder, counts, thinned, mark
+        self.displays: set[Display] = set()
         self.is_over = False
         self.status = "waiting for files"
         self._start = mark
@@ -192,6 +208,7 @@ class FolderFeed:
             skipped = self._start.frames if self._start.video == self._file else 0
             self._before_video = self.counts.received - skipped
             self._video = FileFeed(path, self.counts, Thinning(self.thinned.rate), skipped)
+            self._video.displays = self.displays
             return self._next_of_video()
         number = self.counts.received
         self.counts.received += 1

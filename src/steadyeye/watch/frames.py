@@ -12,6 +12,7 @@ from av.video.reformatter import VideoReformatter
 
 from steadyeye.core.types import Image
 from steadyeye.data.video.decoder import Matrix, to_rgb
+from steadyeye.data.video.video_index import Display
 
 ADDRESSES = ("rtsp", "rtsps", "http", "https")
 CAMERA = re.compile(r"/dev/video\d+")
@@ -86,10 +87,12 @@ class Feed(Protocol):
 
     `is_over`: no more frames will come. `status`: one line on its state. `mark`: where a restart of
     a folder continues, beginning with the frame taken last. `has_timestamps`: whether the times of
-    frames are the video's own, and not those of their arrival.
+    frames are the video's own, and not those of their arrival. `displays`: how players would change
+    the pictures of its videos so far.
     """
 
     counts: FrameCounts
+    displays: set[Display]
     mark: FeedMark
     has_timestamps: bool
 

@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import cv2
 import numpy as np
@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from steadyeye.core.boxes import Detections, reach_score
 from steadyeye.core.types import Image
+from steadyeye.data.video.repeated_frames import share_changed
+from steadyeye.metrics.covariates.pm_set_measures import Luma, luma
 from steadyeye.metrics.covariates.pm_set_measures import frame as measure_frame
-from steadyeye.metrics.covariates.pm_set_measures import luma
 from steadyeye.metrics.sequences.tracklets import APART, DETECTED, SCORE
 from steadyeye.watch.live_objects import LiveObjects, ObjectCounts
 from steadyeye.watch.reference import Reference
@@ -34,6 +35,10 @@ JITTER = 0.02
 """Seconds by which frames of a stream may come late: of 5 a second half are a little late."""
 SMALL = 320
 """Pixels of the longer side at which brightness, contrast and sharpness are measured."""
+
+
+FrameChange: TypeAlias = tuple[float, int]
+"""The share of pixels, 0…1, that change from an earlier frame, and by how many frames earlier."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,7 @@ class Block:
     sums: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     numbers: Counter[str] = field(default_factory=Counter)
     gaps: list[float] = field(default_factory=list)
+    changes: list[FrameChange] = field(default_factory=list)
 
     def add(self, measure: str, total: float, number: int = 1) -> None:
         """Adds values of a measure by their sum."""
@@ -222,9 +228,27 @@ class Observer:
         return self.names[label] if self.names else f"class {label}"
 
 
-def measure_input(image: Image) -> dict[str, float]:
-    """`brightness`, `contrast` and `sharpness` of an image, at most `SMALL` pixels long."""
-    return measure_frame(luma(_shrink(image)))
+class ShrunkFrames:
+    """Measures each frame at most `SMALL` pixels long, and its change from the frame before."""
+
+    def __init__(self) -> None:
+        self._before: tuple[int, int, Luma] | None = None
+
+    def measure(
+        self, number: int, scene: int, image: Image
+    ) -> tuple[dict[str, float], FrameChange | None]:
+        """Its `brightness`, `contrast` and `sharpness`, and its change.
+
+        `number`, `scene`: of `LiveFrame`. No change for the first frame of a scene or a size.
+        """
+        grey = luma(_shrink(image))
+        change: FrameChange | None = None
+        if self._before is not None:
+            last, other, before = self._before
+            if other == scene and before.shape == grey.shape:
+                change = share_changed(grey, before), number - last
+        self._before = number, scene, grey
+        return measure_frame(grey), change
 
 
 def _shrink(image: Image) -> Image:

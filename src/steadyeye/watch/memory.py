@@ -14,6 +14,7 @@ from steadyeye.watch.frames import FeedMark, FrameCounts, is_live, read_clock, r
 from steadyeye.watch.measures import MEASURES
 from steadyeye.watch.promises import Promise, Watched, watch_promise
 from steadyeye.watch.reference import Reference
+from steadyeye.watch.repeats import RepeatCount
 from steadyeye.watch.series import Series
 
 STATE = "state.json"
@@ -68,6 +69,7 @@ class Memory:
     alerts: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=ALERTS))
     reference: Reference = field(default_factory=lambda: Reference(0.0))
     watched: tuple[Watched, ...] = ()
+    repeats: RepeatCount = field(default_factory=RepeatCount)
 
 
 def write_memory(
@@ -90,6 +92,7 @@ def write_memory(
         "series": {name: series.record() for name, series in memory.series.items()},
         "alerts": list(memory.alerts),
         "reference": asdict(memory.reference),
+        "repeats": asdict(memory.repeats),
         "promises": [watched.record() for watched in memory.watched],
     }
     write_file(out / STATE, encode_record(record))
@@ -188,6 +191,8 @@ def _resume(fresh: Memory, content: Mapping[str, Any], settings: WatchSettings) 
         observer=content["observer"],
         series={name: Series.resume(entry) for name, entry in content["series"].items()},
         reference=reference,
+        # earlier versions wrote none
+        repeats=RepeatCount(**content.get("repeats", {})),
         watched=tuple(
             entry.resume(before[str(entry.promise)], settings.every)
             if str(entry.promise) in before

@@ -8,7 +8,7 @@ from typing import Any
 from steadyeye.core.errors import SampleError
 from steadyeye.core.types import Image
 from steadyeye.watch.frames import Feed, FeedMark, FrameCounts
-from steadyeye.watch.measures import measure_input
+from steadyeye.watch.measures import FrameChange, ShrunkFrames
 
 POLL = 0.5
 """Seconds from one look at whether the watch was closed to the next, while no frame comes."""
@@ -21,8 +21,8 @@ class PreparedFrame:
     """A frame as its model takes it.
 
     `number`, `scene`, `seconds`, `image`: as of `LiveFrame`; the pixels have `size` bytes.
-    `prepared`: the output of `prepare` for them. `quantities`: of `measure_input`. `counts`,
-    `mark`: of its feed when the frame was taken; the feed itself may be a frame ahead.
+    `prepared`: the output of `prepare` for them. `quantities`, `change`: of `ShrunkFrames`.
+    `counts`, `mark`: of its feed when the frame was taken; the feed itself may be a frame ahead.
     """
 
     number: int
@@ -32,6 +32,7 @@ class PreparedFrame:
     size: int
     prepared: Any
     quantities: Mapping[str, float]
+    change: FrameChange | None
     counts: FrameCounts
     mark: FeedMark
 
@@ -47,6 +48,7 @@ class PrepareAhead:
     def __init__(self, feed: Feed, prepare: Callable[[Image], Any]) -> None:
         self.feed, self.prepare = feed, prepare
         self.is_over = False
+        self._shrunk = ShrunkFrames()
         self._next: PreparedFrame | None = None
         self._failure: BaseException | None = None
         self._has_ended = self._is_closed = False
@@ -107,7 +109,8 @@ class PrepareAhead:
         except SampleError:
             self.feed.counts.damaged += 1
             return None
-        quantities = measure_input(image)  # before the model's code, which may change the pixels
+        # before the model's code, which may change the pixels
+        quantities, change = self._shrunk.measure(frame.number, frame.scene, image)
         return PreparedFrame(
             frame.number,
             frame.scene,
@@ -116,6 +119,7 @@ class PrepareAhead:
             image.nbytes,
             self.prepare(image),
             quantities,
+            change,
             counts,
             mark,
         )

@@ -19,6 +19,7 @@ from steadyeye.core.format import number_of, percent, span
 from steadyeye.core.model_stages import stages
 from steadyeye.core.storage.files import make_folder
 from steadyeye.core.types import Detector, Image, Model
+from steadyeye.data.video.video_notes import describe_display
 from steadyeye.metrics.sequences.tracklets import APART
 from steadyeye.runner.infer import describe_box_fault
 from steadyeye.watch.frame_ring import FrameRing
@@ -50,8 +51,8 @@ SPARSE = (
     "class_change_rate are not measured"
 )
 DAMAGED = (
-    "more than 1 % of the frames are damaged and left out; of a stream also those after a lost "
-    "frame, up to the next key frame"
+    "more than 1 % of the frames are damaged and left out, also those after a lost frame, up to "
+    "the next key frame"
 )
 RECENT = 10.0
 """Seconds whose frames make the rate of frames."""
@@ -151,6 +152,9 @@ class Watch:
         now = _read_date()
         stamp = f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03}Z"
         self.ring.buffer(frame.number, frame.seconds, stamp, frame.image, frame.size)
+        # a restart begins with the first frame of a block, and does not know the one before
+        if frame.change is not None and self.observer.block.frames:
+            self.observer.block.changes.append(frame.change)
         events = self.observer.add(
             frame.number, frame.scene, frame.seconds, frame.quantities, answer
         )
@@ -198,7 +202,9 @@ class Watch:
         if not is_all and not block.covers(self.settings.block):
             return
         values = block.values()
+        self.memory.repeats.add(block.changes)
         self._is_sparse = block.is_sparse and detects(self.model)
+        self._say_notes()
         for name, value in values.items():
             series = self.memory.series.setdefault(name, Series())
             series.add(self._block_began, value, self.settings.period)
@@ -250,21 +256,27 @@ class Watch:
             self.say(self._status)
         self.latest = self.describe()
 
-    def _list_notes(self) -> list[str]:
-        """What is not measured or written now, and why."""
+    def _list_notes(self) -> dict[str, str]:
+        """What is not measured or written now, and why; each by what it is printed once for."""
         counts = self.memory.counts
         notes = {
             SPARSE: self._is_sparse,
             DAMAGED: counts.damaged > counts.received / 100,
             self._fault: self._fault,
         }
-        return [note for note, applies in notes.items() if applies]
+        by_reason = {note: note for note, applies in notes.items() if applies}
+        for display in tuple(self.feed.displays):  # its thread may add one
+            by_reason |= {text: f"frames {text}" for text in describe_display(display)}
+        repeats = self.memory.repeats
+        if repeats.repeated:
+            by_reason[f"repeats {repeats.begun}"] = repeats.describe()
+        return by_reason
 
     def _say_notes(self) -> None:
-        """Prints each note once."""
-        for note in self._list_notes():
-            if note not in self._said:
-                self._said.add(note)
+        """Prints each note once, that on repeated frames each time they begin."""
+        for name, note in self._list_notes().items():
+            if name not in self._said:
+                self._said.add(name)
                 self.say(note)
 
     def _say_unmeasured(self) -> None:
@@ -285,7 +297,7 @@ class Watch:
             "status": self.feed.status,
             "is_over": self._is_over,
             "time": read_clock(),
-            "notes": self._list_notes(),
+            "notes": [*self._list_notes().values()],
             "block": settings.block,
             "period": settings.period,
             "days": settings.days,

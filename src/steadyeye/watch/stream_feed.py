@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import av
 
 from steadyeye.core.errors import SampleError, one_line
+from steadyeye.data.video.video_index import Display
 from steadyeye.watch.frames import FeedMark, FrameCounts, LiveFrame, Thinning, read_clock
 from steadyeye.watch.stream_pictures import StreamPicture, read_address, read_camera
 
@@ -33,6 +34,7 @@ class StreamFeed:
 
     def __init__(self, source: str, counts: FrameCounts, thinned: Thinning) -> None:
         self.counts, self.thinned = counts, thinned
+        self.displays: set[Display] = set()
         self.status = "connecting"
         self.is_over = False
         scheme = urlsplit(source).scheme
@@ -131,6 +133,7 @@ class StreamFeed:
         # boxes of another size lie elsewhere
         self._scene += is_cut or picture.size != self._size
         self._size = picture.size
+        self.displays.add(picture.display)
         if not self.thinned.takes(seconds):
             self.counts.thinned += 1
             # also what is passed over is waited for, or the stream would be read in bursts

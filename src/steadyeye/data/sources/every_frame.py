@@ -172,7 +172,7 @@ def every_frame(
     clips: list[Clip] = []
     marks: list[str] = []
     videos: dict[str, decoder.VideoIndex] = {}
-    shares: dict[str, float] = {}
+    shares: dict[str, float | None] = {}
     files = {name_video(file, root): file for file in list_files(root, VIDEOS)}
     known = _read_cuts(cuts, files)
     for name, file in files.items():
@@ -201,7 +201,7 @@ def _of_images(root: Place, step: int, cuts: str, fps: float | None) -> WholeCli
         )
     clips: list[Clip] = []
     marks: list[str] = []
-    shares: dict[str, float] = {}
+    shares: dict[str, float | None] = {}
     videos = list_frame_folders(root)
     known = _read_cuts(cuts, videos)
     for name, paths in videos.items():

@@ -54,12 +54,12 @@ class Range:
 class VideoLabels:
     """The sidecar's entry of one video; `cuts`: the first frame of each scene except the first.
 
-    `repeats`: the share of frames, 0…1, that repeat the one before, if cuts were looked for.
+    `repeats`: of `share_of_repeats`, if cuts were looked for.
     """
 
     ranges: tuple[Range, ...] = ()
     cuts: tuple[int, ...] = ()
-    repeats: float = field(default=0.0, repr=False)
+    repeats: float | None = field(default=None, repr=False)
 
     def at(self, frame: int) -> Labels:
         """The labels of a frame, in ascending order; empty where it has none."""

@@ -20,7 +20,12 @@ from steadyeye.core.storage.files import Place
 from steadyeye.data.images import image_file
 from steadyeye.data.video.decoder import ONE_THREAD, VideoIndex, every_frame
 from steadyeye.data.video.label_sidecar import VideoLabels
-from steadyeye.data.video.repeated_frames import find_repeats, repeat_notes, share_of_repeats
+from steadyeye.data.video.repeated_frames import (
+    find_repeats,
+    repeat_notes,
+    share_changed,
+    share_of_repeats,
+)
 
 CHOICES = ("sidecar", "detect")
 
@@ -30,11 +35,11 @@ class Scan:
     """What a pass over a video shows.
 
     `cuts`: the first frame of each scene but the first, in native frames. `repeats`: (frames - 1,)
-    which frames repeat the one before, see `repeated_frames`.
+    of `find_repeats`.
     """
 
     cuts: tuple[int, ...] = ()
-    repeats: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
+    repeats: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
 
 def cut(choice: str, labels: VideoLabels, find: Callable[[], Scan]) -> VideoLabels:
@@ -97,17 +102,18 @@ def _detect(frames: Iterable[tuple[int, NDArray[np.uint8]]]) -> Scan:
 
     detector = AdaptiveDetector()
     numbers: list[int] = []
-    differences: list[float] = []
+    changes: list[float] = []
     last, before = 0, None
     for number, image in frames:
+        grey = np.asarray(cv2.cvtColor(image, cv2.COLOR_BGR2GRAY), dtype=np.uint8)
         if before is not None:
-            differences.append(float(cv2.absdiff(image, before).mean()))
-        last, before = number, image
+            changes.append(share_changed(grey, before))
+        last, before = number, grey
         # the rate is any: frames are counted, and no length is given in seconds
         at = detector.process_frame(FrameTimecode(number, fps=25.0), image)
         numbers += [int(cut.frame_num) for cut in at]
     numbers += [int(cut.frame_num) for cut in detector.post_process(FrameTimecode(last, fps=25.0))]
-    return Scan(tuple(sorted(set(numbers))), find_repeats(differences))
+    return Scan(tuple(sorted(set(numbers))), find_repeats(changes))
 
 
 def _small_frames(video: VideoIndex) -> Iterator[tuple[int, NDArray[np.uint8]]]:

@@ -270,7 +270,7 @@ def _index(path: Place) -> VideoIndex:
             why = packets.unproven or disorder(packets)
             video = _of_frames(path, why) if why else _of_packets(path, stream, packets)
             others = len(_list_streams(container)) - 1
-            return replace(video, others=others, display=_read_display(stream, video.display))
+            return replace(video, others=others, display=read_display(stream, video.display))
     except av.EOFError as error:
         raise _empty(path) from error
     except av.FFmpegError as error:
@@ -278,8 +278,8 @@ def _index(path: Place) -> VideoIndex:
         raise UsageError(f"cannot open the video '{path}': {error.strerror}; {hint}") from error
 
 
-def _read_display(stream: Any, decoded: Display) -> Display:
-    """`decoded`: the information of the frames of a decoded video."""
+def read_display(stream: Any, decoded: Display = Display()) -> Display:
+    """How a player would change a stream; `decoded`: what the frames of a decoded one say."""
     context = stream.codec_context
     order = getattr(context, "field_order", 0)  # PyAV 16 does not say it of undecoded streams
     return Display(

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sized
 from contextlib import suppress
 
 from steadyeye.core.format import number_of
-from steadyeye.data.video.video_index import VideoIndex
+from steadyeye.data.video.video_index import Display, VideoIndex
 
 
 def video_notes(videos: Mapping[str, VideoIndex]) -> tuple[str, ...]:
@@ -43,35 +43,37 @@ def video_notes(videos: Mapping[str, VideoIndex]) -> tuple[str, ...]:
 
 
 def _display_notes(videos: Mapping[str, VideoIndex]) -> Iterator[str]:
-    """Notes on differences between the decoded pictures and those of a player."""
-    interlaced = [name for name, video in videos.items() if video.display.interlaced]
-    if interlaced:
+    """Notes on differences between the decoded pictures and those of a player, by difference."""
+    names: dict[str, list[str]] = defaultdict(list)
+    for name, video in videos.items():
+        for text in describe_display(video.display):
+            names[text].append(name)
+    for text, some in names.items():
+        yield f"{_count(some, videos)} {text}; first '{some[0]}'"
+
+
+def describe_display(display: Display) -> Iterator[str]:
+    """What a player would show differently, as a phrase after "videos" or "frames"."""
+    if display.interlaced:
         yield (
-            f"{_count(interlaced, videos)} interlaced and read so: a frame shows two moments, and "
-            "moving objects have combed edges; deinterlace what the model will see deinterlaced; "
-            f"first '{interlaced[0]}'"
+            "interlaced and read so: a frame shows two moments, and moving objects have combed "
+            "edges; deinterlace what the model will see deinterlaced"
         )
-    wide = [name for name, video in videos.items() if video.display.aspect != 1]
-    if wide:
-        aspect = videos[wide[0]].display.aspect
+    if display.aspect != 1:
+        pixels = f"{display.aspect.numerator}:{display.aspect.denominator}"
         yield (
-            f"{_count(wide, videos)} with pixels that are not square, read as coded: a player "
-            f"stretches the frames; first '{wide[0]}', whose pixels are "
-            f"{aspect.numerator}:{aspect.denominator}"
+            f"with pixels that are not square ({pixels}), read as coded: a player stretches the "
+            "frames"
         )
-    untagged = [name for name, video in videos.items() if video.display.hd_untagged]
-    if untagged:
+    if display.hd_untagged:
         yield (
-            f"{_count(untagged, videos)} in HD without a stated matrix of colours, read as BT.601 "
-            "as by FFmpeg and OpenCV, though most HD videos are BT.709: colours may be slightly "
-            f"off; first '{untagged[0]}'"
+            "in HD without a stated matrix of colours, read as BT.601 as by FFmpeg and OpenCV, "
+            "though most HD videos are BT.709: colours may be slightly off"
         )
-    hdr = [name for name, video in videos.items() if video.display.hdr]
-    if hdr:
+    if display.hdr:
         yield (
-            f"{_count(hdr, videos)} in HDR (PQ or HLG), read without tone mapping as by FFmpeg and "
-            "OpenCV: frames are paler than a player shows them; convert to SDR what the model will "
-            f"see as SDR; first '{hdr[0]}'"
+            "in HDR (PQ or HLG), read without tone mapping as by FFmpeg and OpenCV: frames are "
+            "paler than a player shows them; convert to SDR what the model will see as SDR"
         )
 
 
