@@ -208,7 +208,7 @@ def test_the_second_of_two_drivers_refuses_and_the_first_is_not_disturbed(davis,
 
 @pytest.mark.slow
 def test_an_interrupt_keeps_what_was_answered(davis, tmp_path):
-    longer = davis.replace("anchors=3", "anchors=20")
+    longer = davis.replace("anchors=3", "anchors=10")
     words = ["run", "--model", "efficientnet_lite0", "--data", longer, "--workers", 1]
     words += ["--cache", "kept", "--progress", "json", "--out"]
     victim = Command(*words, "run", cwd=tmp_path)
