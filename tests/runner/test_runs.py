@@ -100,6 +100,7 @@ def test_predictions_that_are_not_whole_are_refused(whole, tmp_path):
     assert "is missing" in broken(lambda cell: (cell / first).unlink())
     flipped = broken(lambda cell: flip_a_byte(cell / first))
     assert "checksum differs" in flipped
+    assert "run the same command again" in flipped
 
 
 def test_a_resume_by_another_version_is_recorded_next_to_the_first(whole, davis, tmp_path):

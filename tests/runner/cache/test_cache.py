@@ -502,11 +502,13 @@ def test_the_commands_list_and_delete_cached_predictions(davis, tmp_path):
     cell = next(line for line in log if line["event"] == "cell")
     assert cell["hits"] == cell["rows"] == rows
     assert set(cell["stages"]) == {"decode", "cache", "prepare", "infer", "write"}
-    listing = steadyeye("cache", "ls", "--cache", "kept")
+    options = (("ls",), ("prune",), ("prune", "--model", "efficientnet_lite0"), ("ls",))
+    listing, refused, taken, empty, cleared = forked.steadyeye_each(
+        [("cache", *words, "--cache", "kept") for words in (*options, ("prune", "--all"))], tmp_path
+    )
     assert "efficientnet_lite0" in listing.stdout
     assert " answers, " in listing.stdout
-    assert steadyeye("cache", "prune", "--cache", "kept").returncode == 2
-    taken = steadyeye("cache", "prune", "--cache", "kept", "--model", "efficientnet_lite0")
+    assert refused.returncode == 2
     assert ": deleted " in taken.stdout
-    assert ": 0 answers" in steadyeye("cache", "ls", "--cache", "kept").stdout
-    assert "all entries deleted" in steadyeye("cache", "prune", "--cache", "kept", "--all").stdout
+    assert ": 0 answers" in empty.stdout
+    assert "all entries deleted" in cleared.stdout
