@@ -30,8 +30,8 @@ def part(released, tmp_path_factory):
     (root / "metadata").mkdir()
     for name in ("labels.json", "pmsets.json"):
         content = json.loads((released / "metadata" / name).read_text())
-        kept = {frame: content[frame] for frame in content if frame < end}
-        (root / "metadata" / name).write_text(json.dumps(kept))
+        first = {frame: content[frame] for frame in content if frame < end}
+        (root / "metadata" / name).write_text(json.dumps(first))
     return root
 
 

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -14,7 +13,8 @@ import numpy as np
 import pytest
 import ray_nodes
 import s3_server
-from whole_runs import Watcher, command, shards, tree
+from forked import Command, steadyeye
+from whole_runs import Watcher, shards, tree
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.storage.files import place
@@ -258,24 +258,19 @@ def test_a_shard_that_always_kills_its_actor_ends_the_run(engine, model, tmp_pat
 @pytest.mark.slow
 def test_a_killed_driver_continues_where_it_was(cluster, model, data, whole, tmp_path):
     words = ["run", "--model", "callable(path='py:slowly:slow')", "--data", data, "--quiet"]
-    words += ["--engine", "ray(most=1)", "--out", "run"]
-    cluster_command = command(*words, "--address", cluster.address)
-    with (tmp_path / "said").open("wb") as output:
-        running = subprocess.Popen(cluster_command, cwd=tmp_path, stdout=output, stderr=output)
+    words += ["--engine", "ray(most=1)", "--out", "run", "--address", cluster.address]
+    running = Command(*words, cwd=tmp_path)
     folder = tmp_path / "run" / "cells"
     deadline = time.monotonic() + 300
     while not list(folder.glob("*/*.arrow")):
-        assert running.poll() is None, (tmp_path / "said").read_text()
+        assert running.poll() is None, running.communicate()
         assert time.monotonic() < deadline, "no shard came"
         time.sleep(0.02)
     running.kill()
     running.wait()
     shard_count = len(list(folder.glob("*/*.arrow")))
     assert not list(folder.glob("*/seal.json")), "the run was over before it could be killed"
-    # and now with a Ray of its own, which has nothing of its own to say
-    done = subprocess.run(command(*words), cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+    assert steadyeye(*words, cwd=tmp_path, check=True).stderr == ""
     assert shard_count <= events(tmp_path / "run")["cell"]["found"]
     same(tmp_path / "run", whole)
     assert set(tree(tmp_path / "run")) > set(tree(whole))
