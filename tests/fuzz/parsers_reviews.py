@@ -112,7 +112,7 @@ def import_answers(tool, folder):
 def parse_import(tool, kind, form):
     """An import of the answers of one stage; stages before it are not decided then."""
     name, build = f"import-{tool}-{STAGES[kind]}", partial(build_answers, kind)
-    return Parser(name, build, partial(import_answers, tool), {ANSWERS[tool]: form})
+    return Parser(name, build, partial(import_answers, tool), {ANSWERS[tool]: form}, cases=FEW)
 
 
 PARSERS = [

@@ -1,6 +1,7 @@
 """Repeated frames: which of a video's frames were written twice is known here, as they are."""
 
 import av
+import cv2
 import numpy as np
 import pytest
 from toy_training import BIKES
@@ -25,9 +26,12 @@ ENCODERS = {
 
 @pytest.fixture(scope="module")
 def pictures():
-    """80 and more pictures of a real video of moving things, (272, 640, 3)."""
+    """80 and more pictures of a real video of moving things, (136, 320, 3)."""
     index = decoder.index(resolve_path(BIKES))
-    return [decoder.frame(index, number).image() for number in range(100)]
+    images = (decoder.frame(index, number).image() for number in range(100))
+    return [
+        cv2.resize(image, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA) for image in images
+    ]
 
 
 def write(path, codec, options, images):
