@@ -109,7 +109,6 @@ def test_a_trace_counts_files_entered_and_turns_in_every_thread(threaded, tmp_pa
     write(tmp_path / package, a_py=A.format(threaded), b_py=B, c_py="VALUE = 1\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     tracer = trace_road.Tracer(tmp_path / package)
-    followed = sys.getprofile()
     tracer.install()
     try:
         tracer.on = True
@@ -123,8 +122,7 @@ def test_a_trace_counts_files_entered_and_turns_in_every_thread(threaded, tmp_pa
             first()
     finally:
         tracer.on = False
-        sys.setprofile(followed)
-        threading.setprofile(followed)
+        tracer.remove()
     summary = tracer.summarize()
     assert summary["by file"]["b.py"] == {"functions": 1, "calls": 2}
     assert set(summary["by file"]) == {"a.py", "b.py"}
@@ -137,15 +135,13 @@ def test_calls_of_a_main_module_are_no_imports(tmp_path, monkeypatch):
     (package / "__main__.py").write_text("from package_main.b import second\nsecond(1)\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     tracer = trace_road.Tracer(tmp_path / "package_main")
-    followed = sys.getprofile()
     tracer.install()
     try:
         tracer.on = True
         runpy.run_module("package_main", run_name="__main__")
     finally:
         tracer.on = False
-        sys.setprofile(followed)
-        threading.setprofile(followed)
+        tracer.remove()
     assert tracer.summarize()["by file"] == {"b.py": {"functions": 1, "calls": 1}}
 
 

@@ -59,9 +59,22 @@ class Tracer:
         self.threads = threading.local()
 
     def install(self) -> None:
-        """Traces this thread and those that start later."""
+        """Traces this thread, from the functions that it is in, and those that start later."""
         threading.settrace(self.follow)
         sys.settrace(self.follow)
+        local = self.threads
+        local.stack, local.imports, local.last = [], 0, ""
+        frame = inspect.currentframe()
+        while frame := frame and frame.f_back:
+            if self.find_kind(frame.f_code) == "function":
+                local.stack.insert(0, frame.f_code.co_filename)
+                frame.f_trace, frame.f_trace_lines = self.leave_function, False
+        self.record_turn(local)
+
+    def remove(self) -> None:
+        """No function that is called from here on in this thread, or in a new one, is traced."""
+        sys.settrace(None)
+        threading.settrace(None)  # type: ignore[arg-type]
 
     def follow(self, frame: FrameType, event: str, _: Any) -> Callable[..., Any] | None:
         """Handles a call, as given by `sys.settrace`; returns whether its return is traced too."""
@@ -170,12 +183,13 @@ def trace_image(tracer: Tracer) -> None:
             return
         name = Path(os.fsdecode(words[1])).name
         if name == "cell.json":
+            tracer.install()
             tracer.on = True
         elif name.endswith(".seal"):
             tracer.on = False
+            tracer.remove()
 
     sys.addaudithook(watch)
-    tracer.install()
     run_steadyeye(*RUN)
 
 
@@ -316,8 +330,7 @@ def trace_here(road: str, source: Path, file: Path) -> None:
             raise RuntimeError(f"nothing was traced on the road '{road}'")
     finally:
         tracer.on = False
-        sys.settrace(None)
-        threading.settrace(None)  # type: ignore[arg-type]
+        tracer.remove()
     file.write_text(json.dumps(tracer.summarize(), indent=1))
 
 

@@ -21,6 +21,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -35,7 +36,11 @@ SECONDS = 20
 PATIENCE = 180
 """Seconds after which a case that waits for something is ended."""
 BATCH = 50
+FEW = 8
+"""The cases of a parser each of which takes a tenth of a second."""
 HERE = Path(__file__).parent
+_built: dict[object, Path] = {}
+_library = tempfile.TemporaryDirectory(prefix="fuzz-")
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,7 @@ class Parser:
     `build(folder)` writes the example files there, once. `read(folder)` reads a copy of them, one
     of which is damaged. `files`: which of them are damaged, glob → form (bytes, text, lines, csv,
     json, numbers). `known_faults`: cases that once were faults, (file, bytes): tried in every run.
+    `cases`: others that the tests try; each kind of file has one at least.
     """
 
     name: str
@@ -52,6 +58,7 @@ class Parser:
     read: Callable[[Path], object]
     files: dict[str, str]
     known_faults: tuple[tuple[str, bytes], ...] = ()
+    cases: int = 20
 
 
 @dataclass(frozen=True)
@@ -89,18 +96,12 @@ def find_parsers():
 
 
 def make_case(parser, examples, number):
-    """The case of a number: the same whatever was tried before it."""
-    files = sorted(
-        {
-            (p, form)
-            for glob, form in parser.files.items()
-            for p in examples.glob(glob)
-            if p.is_file()
-        }
-    )
-    assert files, f"{parser.name}: no example file"
+    """The case of a number: the same whatever was tried before it; kinds of files take turns."""
+    glob, form = list(parser.files.items())[number % len(parser.files)]
+    files = sorted(path for path in examples.glob(glob) if path.is_file())
+    assert files, f"{parser.name}: no example file {glob}"
     random = Random(f"{parser.name} {number}")
-    path, form = random.choice(files)
+    path = random.choice(files)
     content, words = mutations.mutate(path.read_bytes(), form, random)
     file = path.relative_to(examples).as_posix()
     return Case(number, file, content, words)
@@ -111,14 +112,24 @@ def try_parser(parser, cases, first=0):
     outcome = Outcome(parser.name)
     with tempfile.TemporaryDirectory(prefix="fuzz-") as place:
         examples = Path(place) / "examples"
-        examples.mkdir()
-        parser.build(examples)
+        shutil.copytree(_build(parser.build), examples)
         _check_examples(parser, examples, Path(place))
         numbers = [*range(-len(parser.known_faults), 0), *range(first, first + cases)]
         while numbers:
             batch, numbers = numbers[:BATCH], numbers[BATCH:]
             numbers = _try_batch(parser, examples, batch, outcome) + numbers
     return outcome
+
+
+def _build(build):
+    """The folder with the examples of a function, which parsers share that name the same one."""
+    key = (build.func, str(build.args)) if isinstance(build, partial) else build
+    if key not in _built:
+        folder = Path(_library.name) / str(len(_built))
+        folder.mkdir()
+        build(folder)
+        _built[key] = folder
+    return _built[key]
 
 
 def _check_examples(parser, examples, place):

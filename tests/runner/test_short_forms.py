@@ -66,11 +66,13 @@ def test_a_function_that_builds_a_network_takes_the_classes_next_to_it(work_fold
 def test_a_module_of_1000_outputs_is_taken_for_imagenet_and_the_run_says_so(work_folder):
     (work_folder / "thousand.py").write_text(
         "import torch\ndef build():\n"
-        "    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.LazyLinear(1000))"
+        "    return torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(),"
+        " torch.nn.Linear(3, 1000))"
     )
     torch.manual_seed(0)
-    scripted = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 224 * 224, 1000))
-    torch.jit.trace(scripted.eval(), torch.zeros(1, 3, 224, 224)).save("wide.pt")
+    layers = torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(3, 1000)
+    wide = torch.nn.Sequential(*layers).eval()
+    torch.jit.trace(wide, torch.zeros(1, 3, 224, 224)).save("wide.pt")
     write_video(work_folder / "clip.mp4")
     for text, full in (
         ("thousand:build", "torch(path='py:thousand:build')"),

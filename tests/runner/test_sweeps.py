@@ -102,15 +102,9 @@ def test_every_row_is_the_model_on_the_operator_s_own_picture(sweep):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("workers", "batch"), [(1, 16), (2, 5)])
-def test_workers_and_batches_do_not_change_a_picture(sweep, tmp_path, workers, batch):
-    again = degraded(
-        tmp_path,
-        operators="jpeg, white_fog, black_lines",
-        levels="0:30:10",
-        workers=workers,
-        batch=batch,
-    )
+def test_workers_and_batches_do_not_change_a_picture(sweep, tmp_path):
+    operators = "jpeg, white_fog, black_lines"
+    again = degraded(tmp_path, operators=operators, levels="0:30:10", workers=3, batch=5)
     for name in ("predicted_class", "rank", "probability"):
         assert np.array_equal(getattr(again, name), getattr(sweep[1], name))
     assert np.array_equal(again.tags["brightness"], sweep[1].tags["brightness"])
@@ -257,7 +251,7 @@ def test_a_search_ends_within_its_budget_and_near_the_sweep(tmp_path):
         '{"classes": ["sharp", "smooth"], "videos": {"bikes.mp4": {"labels": ['
         '{"first": 0, "last": 249, "labels": ["sharp"]}]}}}'
     )
-    more = BIKES.replace("anchors=6", "anchors=40").partition(", labels=")[0]
+    more = BIKES.replace("anchors=6", "anchors=20").partition(", labels=")[0]
     more += f", labels='{tmp_path / 'labels.json'}')"
     options = {"operators": "global_blur, jpeg, fade_black", "seed": 3}
     model = "callable(path='test_sweeps:sharp', size=48)"
@@ -266,7 +260,7 @@ def test_a_search_ends_within_its_budget_and_near_the_sweep(tmp_path):
     exact, sought = whole.failure_points(), fast.failure_points()
     assert sum(level.value is not None for points in exact.cells for level in points.cells) > 2
     # every image is asked at level 0; the sweep counts those right there
-    passes = 40 + whole.degraded_accuracy().n * 3 * 30
+    passes = 20 + whole.degraded_accuracy().n * 3 * 30
     assert len(fast.predictions) <= 0.1 * passes
     for exact_points, sought_points in zip(exact.cells, sought.cells, strict=True):
         for level, sought_level in zip(exact_points.cells, sought_points.cells, strict=True):

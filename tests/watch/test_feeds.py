@@ -512,13 +512,13 @@ def test_hls_comes_in_bursts_and_is_given_out_evenly(tmp_path):
         with file_server(folder) as port:
             counts = FrameCounts()
             feed = open_feed(f"http://127.0.0.1:{port}/live.m3u8", counts, 10)
-            frames = collect(feed, until=lambda: counts.received >= 150)
+            frames = collect(feed, until=lambda: counts.received >= 90)
             steps = np.diff([frame.seconds for frame in frames])
             assert counts.left_out <= 5
             assert np.median(steps) == pytest.approx(0.1, abs=0.05)
         before = counts.received
         with file_server(folder, port):
-            collect(feed, until=lambda: counts.received > before + 50)
+            collect(feed, until=lambda: counts.received > before + 25)
         feed.close()
     finally:
         process.kill()

@@ -46,7 +46,7 @@ def follow_live(frames, numbers, seconds):
 
 
 @pytest.mark.slow
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.integers(0, 2**16), st.integers(1, 6))
 def test_live_counts_are_those_of_the_whole_video(seed, objects):
     """Two videos of `example_video` at 10 frames a second, the second behind a cut."""

@@ -20,6 +20,7 @@ from steadyeye.runner.job import Job
 from steadyeye.runner.run import run
 
 X265 = "log-level=none:keyint=10"
+COUNT = 40
 SMALL_VP = {"b": "200k", "cpu-used": "5"}
 MATRIX = {
     "h264.mp4": ("libx264", "yuv420p", {}),
@@ -97,7 +98,8 @@ def video_of(tmp_path_factory):
     @cache
     def write(name, size=(96, 64)):
         codec, form, options = MATRIX[name]
-        return encoded.write(folder / f"{size[0]}-{name}", codec, form, options, size=size)
+        path = folder / f"{size[0]}-{name}"
+        return encoded.write(path, codec, form, options, count=COUNT, size=size)
 
     return write
 
@@ -132,7 +134,7 @@ def cold(video, number):
         return error
 
 
-def check(path, turn=lambda image: image, seeks=24):
+def check(path, turn=lambda image: image, seeks=8):
     """`seeks` random cold seeks and one decoder moved at random give the pixels of `in_order`."""
     expected = [turn(image) for _, image in in_order(path)]
     video = decoder.index(path)
@@ -156,11 +158,11 @@ def test_any_frame_is_that_of_decoding_in_order(name, video_of):
     if codec not in av.codec.codecs_available:
         pytest.skip(f"this PyAV has no encoder {codec}")
     video = check(video_of(name, SIZES.get(name, (96, 64))))
-    assert len(video) == 60
+    assert len(video) == COUNT
     if name in STARTABLE:
         # else the pixels are right and every frame costs all before it
         cursor = decoder._Cursor(video)
-        cursor.frame(47)
+        cursor.frame(37)
         assert not cursor.patched
         assert cursor.count < 20
 
@@ -279,7 +281,7 @@ def agree(video, expected):
     """Every frame of the index has the pixels of decoding in order, or says that it has none."""
     assert set(expected) <= set(video.pts.tolist())
     rng = np.random.default_rng(0)
-    for number in rng.permutation(len(video))[:30].tolist():
+    for number in rng.permutation(len(video))[:12].tolist():
         image = cold(video, number)
         if video.pts[number] in expected:
             np.testing.assert_array_equal(image, expected[video.pts[number]])
@@ -414,7 +416,7 @@ light.fingerprint = "light 1"
 
 
 # tests/runner/engines/test_ray.py has the first of the videos on Ray
-ENGINES = (("local", 1), ("local", 2), ("local", 4), ("local(processes=2)", 1))
+ENGINES = (("local", 1), ("local", 4), ("local(processes=2)", 1))
 
 
 @pytest.mark.slow
@@ -434,7 +436,7 @@ def test_workers_and_engines_seal_the_same(video_of, tmp_path, monkeypatch):
         out = tmp_path / f"out-{len(trees)}"
         job = Job(
             models=("callable(path='seen_toy:light')",),
-            data=(f"video(path='{videos}', anchors=6, k=5)", f"every_frame(path='{videos}')"),
+            data=(f"video(path='{videos}', anchors=6, k=5)",),
             out=str(out),
             engine=engine,
             workers=workers,
@@ -442,7 +444,7 @@ def test_workers_and_engines_seal_the_same(video_of, tmp_path, monkeypatch):
         )
         run(validate.check(job), Watcher())
         trees.append(tree(out))
-    assert all(content == trees[0] for content in trees[1:])
+    assert trees[0] == trees[1] == trees[2]
 
 
 def test_notes_name_the_videos_that_are_decoded_in_order(tmp_path):

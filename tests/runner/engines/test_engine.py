@@ -105,9 +105,9 @@ def test_prefetched_samples_are_passed_on_once_and_end_with_the_worker():
 
 @pytest.fixture
 def greys(tmp_path, one_lite0):
-    """Eighty pictures, which a run cuts into shards of 16."""
+    """48 pictures, which a run cuts into shards of 16."""
     (tmp_path / "greys").mkdir()
-    for i in range(80):
+    for i in range(48):
         grey = np.full((40, 40, 3), 3 * i, dtype=np.uint8)
         (tmp_path / "greys" / f"{i:02d}.jpg").write_bytes(simplejpeg.encode_jpeg(grey))
     return tmp_path / "greys"
@@ -135,7 +135,7 @@ def watched(monkeypatch):
 
     def waiting():
         decoded_files = [event for event in events if event >= 0]
-        due = min(events[events.index(0) :].count(-1) + 1 + AHEAD, 80) if decoded_files else 0
+        due = min(events[events.index(0) :].count(-1) + 1 + AHEAD, 48) if decoded_files else 0
         return len(decoded_files) < due
 
     def call(session, batch):
@@ -157,10 +157,10 @@ def test_images_are_made_ready_ahead_through_batches_and_shards(greys, tmp_path,
     monkeypatch.setattr(threads, "cores", lambda: 2)
     events = watched(monkeypatch)
     assert ran(greys, tmp_path / "helped") == alone
-    assert len(alone) == 5
+    assert len(alone) == 3
     run_itself = events[events.index(0) :]  # what is before is of the plan
-    assert [event for event in run_itself if event >= 0] == list(range(80))
-    assert run_itself.count(-1) == 80
+    assert [event for event in run_itself if event >= 0] == list(range(48))
+    assert run_itself.count(-1) == 48
     waiting = np.cumsum([1 if event >= 0 else -1 for event in run_itself])
     # the one that the model is asked about, and those that wait
     assert waiting.max() == 1 + AHEAD

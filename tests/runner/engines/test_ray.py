@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -14,7 +13,8 @@ import numpy as np
 import pytest
 import ray_nodes
 import s3_server
-from whole_runs import Watcher, command, shards, tree
+from forked import Command, steadyeye
+from whole_runs import Watcher, shards, tree
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.storage.files import place
@@ -162,7 +162,7 @@ def test_actors_write_their_shards_and_keep_their_answers(model, bucket, data, w
     assert log_entries["cell"]["stages"]["infer"] > 0
     # again from what was kept, into a store that the actors write to themselves
     out, watcher = place(f"{bucket}/run"), Watcher()
-    run(plan_of(data, out, "ray", str(tmp_path / "kept")), watcher)
+    run(plan_of(data, out, "ray(most=1)", str(tmp_path / "kept")), watcher)
     files = {file.name: file.read_bytes() for file in out.below()}
     log = {entry["event"]: entry for entry in map(json.loads, files["log.jsonl"].splitlines())}
     assert (log["cluster"]["written"], log["cluster"]["sent"]) == (count, 0)
@@ -183,7 +183,7 @@ def test_from_another_machine_rows_come_through_the_driver_and_nothing_is_kept(
     monkeypatch.setattr(work_order, "write_lightly", lambda path, content: None)
     monkeypatch.setattr(lookup, "identify_machine", lambda: "another")
     watcher = Watcher()
-    run(plan_of(data, tmp_path / "run", "ray", str(tmp_path / "kept")), watcher)
+    run(plan_of(data, tmp_path / "run", "ray(most=1)", str(tmp_path / "kept")), watcher)
     same(tmp_path / "run", whole)
     log_entries = events(tmp_path / "run")
     size = sum(map(len, shards(whole).values()))
@@ -214,7 +214,7 @@ def test_a_local_run_is_finished_on_the_cluster_though_an_actor_is_killed(
 
     killer = threading.Thread(target=kill)
     killer.start()
-    run(plan_of(data, out, "ray(most=2)"), Silent())
+    run(plan_of(data, out, "ray(most=1)"), Silent())
     killer.join()
     same(out, whole)
     assert sum(events(out)["cluster"]["nodes"].values()) == len(shard_files) - 2
@@ -226,7 +226,7 @@ def test_an_error_of_a_ray_worker_is_one_line(model, tmp_path):
     broken = tmp_path / "a.jpg"
     broken.write_bytes(b"\xff\xd8 no picture")
     with pytest.raises(UsageError, match=r"cannot decode .*a\.jpg") as error:
-        run(plan_of(f"image_folder(root='{tmp_path}')", tmp_path / "run", "ray"), Silent())
+        run(plan_of(f"image_folder(root='{tmp_path}')", tmp_path / "run", "ray(most=1)"), Silent())
     assert "\n" not in str(error.value)
 
 
@@ -258,24 +258,19 @@ def test_a_shard_that_always_kills_its_actor_ends_the_run(engine, model, tmp_pat
 @pytest.mark.slow
 def test_a_killed_driver_continues_where_it_was(cluster, model, data, whole, tmp_path):
     words = ["run", "--model", "callable(path='py:slowly:slow')", "--data", data, "--quiet"]
-    words += ["--engine", "ray(most=2)", "--out", "run"]
-    cluster_command = command(*words, "--address", cluster.address)
-    with (tmp_path / "said").open("wb") as output:
-        running = subprocess.Popen(cluster_command, cwd=tmp_path, stdout=output, stderr=output)
+    words += ["--engine", "ray(most=1)", "--out", "run", "--address", cluster.address]
+    running = Command(*words, cwd=tmp_path)
     folder = tmp_path / "run" / "cells"
     deadline = time.monotonic() + 300
     while not list(folder.glob("*/*.arrow")):
-        assert running.poll() is None, (tmp_path / "said").read_text()
+        assert running.poll() is None, running.communicate()
         assert time.monotonic() < deadline, "no shard came"
         time.sleep(0.02)
     running.kill()
     running.wait()
     shard_count = len(list(folder.glob("*/*.arrow")))
     assert not list(folder.glob("*/seal.json")), "the run was over before it could be killed"
-    # and now with a Ray of its own, which has nothing of its own to say
-    done = subprocess.run(command(*words), cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+    assert steadyeye(*words, cwd=tmp_path, check=True).stderr == ""
     assert shard_count <= events(tmp_path / "run")["cell"]["found"]
     same(tmp_path / "run", whole)
     assert set(tree(tmp_path / "run")) > set(tree(whole))
