@@ -106,7 +106,7 @@ LONGEST = (
     "test_finetune_loop",
     "test_package",
 )
-# minutes of processors together, though few of their tests take two seconds
+# of files of which most tests are slow
 SLOW = frozenset(
     (
         "test_blind_spots",
