@@ -37,7 +37,7 @@ def assert_steady(
         >>> run = assert_steady(see_cats, example_source(), "accuracy <= 70%")
         >>> assert_steady(run, None, "accuracy >= 70%")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        AssertionError: accuracy >= 0.7 does not hold for see_cats on example: 25.0...
+        AssertionError: accuracy >= 70% does not hold for see_cats on example: 25.0...
     """
     __tracebackhide__ = True  # pytest shows the line of the test
     judged = requirements(required)

@@ -154,7 +154,7 @@ MISTAKES = [
     (("gate", RUN_OF_CLIP, "--require", "self_consistency(k=0) >= 50%"), "give 1 or more"),
     (("cache", "prune", "--all", "--cache", "clip.mp4"), "is a file; name a folder"),
     (("mine", "clip.mp4", "--out", "m"), "cannot read the file of detections 'clip.mp4'"),
-    (("sample", "clip.mp4", "--out", RUN_OF_CLIP), "choose another --out for the set"),
+    (("sample", "clip.mp4", "--out", RUN_OF_CLIP), "choose another --out"),
     ((*CLIP, "--out", RUN_OF_CLIP, "--overwrite"), "also holds 'notes.txt'"),
 ]
 """`a-run` is a run of the clip, with a user's notes in its folder."""

@@ -44,8 +44,6 @@ def photo_bursts(
 
     Example: `photo_bursts(path='photos', by='time', gap=1, labels='labels.csv')`
     """
-    if by not in WAYS:
-        raise unknown("way to make sets of photos", by, WAYS)
     root = resolve_path(path)
     photos = {
         relative_path(file, root).as_posix(): file for file in list_files(root, image_file.SUFFIXES)
@@ -100,6 +98,8 @@ def _group(
     photos: Mapping[str, Place], by: str, gap: float, table: str | None
 ) -> tuple[Sets, tuple[str, ...]]:
     """The photos of each set, in order, and notes on how the sets were made."""
+    if by not in WAYS:
+        raise unknown("way to make sets of photos", by, WAYS)
     if (table is not None) != (by == "column"):
         raise UsageError("table='…' goes with by='column', a CSV file with the columns file, set")
     if by == "column":
