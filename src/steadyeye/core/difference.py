@@ -15,6 +15,7 @@ CONTENTS = {
 }
 """Kind of record → words for a changed fingerprint when all other entries are equal."""
 NOTES = ("notes", "warning")
+"""Entries of a record that explain and decide no prediction."""
 MOST = 80
 """Most letters of a displayed value."""
 CONTEXT = 20

@@ -5,9 +5,9 @@ images the usual other ways are tried: the best one is chosen on a third of them
 the recipe on the rest, so that chance does not look like one.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from inspect import signature
-from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from steadyeye.core.format import percent
 from steadyeye.core.model_stages import Triple, can_normalise
 from steadyeye.core.spec import parse
 from steadyeye.core.types import Detector, Image, Model, Sample
+from steadyeye.models.preprocessing.recipe import IMAGENET_MEAN, IMAGENET_STD
 from steadyeye.runner import classify, detect
 from steadyeye.runner.infer import InferenceItem
 from steadyeye.runner.task import Task
@@ -27,19 +28,17 @@ LEAST, MOST = 30, 48
 """Labelled images: with fewer nothing is tried, and not more are looked at."""
 ENOUGH = 0.7
 """Share of right images from which nothing else is tried."""
-TIMES, MORE = 2.0, 0.3
-"""Another way is said if it makes this share more right, and this many times as many right or as
-few wrong."""
+MORE, TIMES = 0.3, 2.0
+"""Another way is named if it makes this share of the images more right, and this many times as many
+right or as few wrong."""
 IOU = 0.5
 """Intersection over union from which a detection is on an object."""
-MEAN: Triple = (123.675, 116.28, 103.53)
-STD: Triple = (58.395, 57.12, 57.375)
 WAYS: tuple[tuple[str, Triple, Triple], ...] = (
-    ("ImageNet's mean and standard deviation", MEAN, STD),
+    ("ImageNet's mean and standard deviation", IMAGENET_MEAN, IMAGENET_STD),
     ("values in 0…1", (0.0,) * 3, (255.0,) * 3),
     ("values in −1…1", (127.5,) * 3, (127.5,) * 3),
     ("values in 0…255", (0.0,) * 3, (1.0,) * 3),
-    ("ImageNet's mean alone", MEAN, (1.0,) * 3),
+    ("ImageNet's mean alone", IMAGENET_MEAN, (1.0,) * 3),
 )
 
 
@@ -53,7 +52,7 @@ def describe_normalisation(task: Task) -> str:
     model, has_labels = task.model, "truth" in task.identity["data"]["columns"]
     if not has_labels or not can_normalise(model) or not _takes_recipe(task):
         return ""
-    samples = list(_choose_samples(task))
+    samples = _choose_samples(task)
     if len(samples) < LEAST:
         return ""
     (own,) = _share_right(task, [task.model], samples[::3])
@@ -84,7 +83,7 @@ def _takes_recipe(task: Task) -> bool:
     return "recipe" in signature(plugins.load("models", parse(text).name)).parameters
 
 
-def _choose_samples(task: Task) -> Iterator[Sample]:
+def _choose_samples(task: Task) -> list[Sample]:
     """Labelled samples at even distances, undegraded; at most `MOST`."""
     source = task.source
     labelled = np.flatnonzero([bool(truth) for truth in source.truths])
@@ -93,7 +92,7 @@ def _choose_samples(task: Task) -> Iterator[Sample]:
         undegraded = [not source[i].tags["level"] for i in labelled.tolist()]
         labelled = labelled[undegraded]
     places = np.linspace(0, len(labelled) - 1, min(MOST, len(labelled)))
-    yield from (source[int(labelled[place])] for place in places.astype(np.intp))
+    return [source[int(index)] for index in labelled[places.astype(np.intp)]]
 
 
 def _share_right(
@@ -103,29 +102,22 @@ def _share_right(
 
     Images that cannot be decoded are left out.
     """
-    right = [
-        [_is_right(task, model, sample, image) for model in models]
-        for sample, image in _decode(samples)
-    ]
+    right: list[list[bool]] = []
+    for sample in samples:
+        with suppress(SampleError):
+            image = sample.image()
+            right.append([_is_right(task, model, sample, image) for model in models])
     return np.mean(right, axis=0) if right else np.ones(len(models))
 
 
-def _decode(samples: Sequence[Sample]) -> Iterator[tuple[Sample, Image]]:
-    for sample in samples:
-        try:
-            yield sample, sample.image()
-        except SampleError:
-            continue
-
-
 def _is_right(task: Task, model: Model | Detector, sample: Sample, image: Image) -> bool:
-    (answer,) = islice(model([image]), 1)
+    (answer,) = model([image])
     items = [InferenceItem(sample, dict(sample.tags), answer, size=image.shape[:2])]
-    if not task.detects or sample.boxes is None:
-        rows = detect.build_rows(task, items) if task.detects else classify.build_rows(task, items)
+    rows = detect.build_rows(task, items) if task.detects else classify.build_rows(task, items)
+    detections = rows.detections
+    if detections is None or sample.boxes is None:
         return int(rows.answers["predicted"][0]) in sample.truth
-    detections = detect.build_rows(task, items).detections
-    if detections is None or not len(detections):
+    if not len(detections):
         return False
     best = detections.score.argmax()
     overlaps = iou(detections.boxes[best : best + 1], sample.boxes.boxes)[0]

@@ -4,21 +4,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from steadyeye.models.preprocessing.recipe import IMAGENET_MEAN, IMAGENET_STD
 from steadyeye.models.runtimes.network import Network
 
 COCO_IDS = tuple(i for i in range(1, 91) if i not in {12, 26, 29, 30, 45, 66, 68, 69, 71, 83})
 """The ids of COCO's 80 categories, which are the class numbers of networks with 91 outputs."""
-IMAGENET: Mapping[str, Any] = {
-    "mean": (123.675, 116.28, 103.53),
-    "std": (58.395, 57.12, 57.375),
-}
+IMAGENET: Mapping[str, Any] = {"mean": IMAGENET_MEAN, "std": IMAGENET_STD}
 UNIT: Mapping[str, Any] = {"order": "rgb", "std": (255.0, 255.0, 255.0)}
 STRETCHED: Mapping[str, Any] = {**UNIT, "fit": "stretch", "overlap": None}
 CENTRED: Mapping[str, Any] = {**UNIT, "fit": "centred_letterbox", "overlap": 0.7, "clip": True}
 SIGNED: Mapping[str, Any] = {"mean": (127.5,) * 3, "std": (127.5,) * 3}
 NANODET: Mapping[str, Any] = {
-    "mean": (103.53, 116.28, 123.675),
-    "std": (57.375, 57.12, 58.395),
+    "mean": IMAGENET_MEAN[::-1],
+    "std": IMAGENET_STD[::-1],
     "overlap": 0.6,
 }
 

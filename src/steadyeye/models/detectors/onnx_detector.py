@@ -14,7 +14,7 @@ from steadyeye.core.model_stages import Stages, Triple
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.short_repr import model_in_short
 from steadyeye.core.types import Classes, Image
-from steadyeye.models.preprocessing.recipe import check_size
+from steadyeye.models.preprocessing.recipe import ORDERS, check_size
 
 FITS = ("letterbox", "rounded_letterbox", "centred_letterbox", "stretch")
 INTERPOLATIONS = {
@@ -70,8 +70,8 @@ class DetectorRecipe:
     def __post_init__(self) -> None:
         if self.fit not in FITS:
             raise unknown("fit", self.fit, FITS)
-        if self.order not in ("bgr", "rgb"):
-            raise unknown("channel order", self.order, ("bgr", "rgb"))
+        if self.order not in ORDERS:
+            raise unknown("channel order", self.order, ORDERS)
         if self.interpolation not in INTERPOLATIONS:
             raise unknown("interpolation", self.interpolation, INTERPOLATIONS)
         if self.size is not None:

@@ -10,11 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.model_stages import Triple
 from steadyeye.core.types import Image
 from steadyeye.models.preprocessing.resample import FILTERS, normalise, resample, taps
 
 OFFSETS: dict[str, Callable[[float], int]] = {"even": round, "down": math.floor}
 ORDERS = ("rgb", "bgr")
+IMAGENET_MEAN: Triple = (123.675, 116.28, 103.53)
+IMAGENET_STD: Triple = (58.395, 57.12, 57.375)
+"""Of R, G and B of ImageNet's training images: 255 × (0.485, 0.456, 0.406), 255 × (0.229, …)."""
 
 LARGEST_INPUT = 2**25
 """Most pixels of a model's input; more is a sign of a damaged file, and does not fit into
@@ -51,8 +55,8 @@ class Preprocessing:
 
     size: tuple[int, int]
     resize: int | tuple[int, int]
-    mean: tuple[float, float, float]
-    std: tuple[float, float, float]
+    mean: Triple
+    std: Triple
     interpolation: str = "bicubic"
     offset: str = "even"
     order: str = "rgb"

@@ -15,7 +15,7 @@ from steadyeye.core.model_stages import AtInput, ClassGradient, Stages, Triple
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.short_repr import model_in_short
 from steadyeye.core.types import Classes, Image, Scores
-from steadyeye.models.preprocessing.recipe import Preprocessing
+from steadyeye.models.preprocessing.recipe import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
 
 OUTPUTS = ("logits", "probabilities")
 LAYOUTS = ("nchw", "nhwc")
@@ -226,14 +226,14 @@ def softmax(logits: NDArray[np.float32]) -> NDArray[np.float32]:
 DEFAULTS: Mapping[str, Any] = {
     "size": 224,
     "resize": None,
-    "mean": (123.675, 116.28, 103.53),
-    "std": (58.395, 57.12, 57.375),
+    "mean": IMAGENET_MEAN,
+    "std": IMAGENET_STD,
     "interpolation": "bicubic",
     "order": "rgb",
     "output": "logits",
     "layout": "nchw",
 }
-"""The defaults of a recipe. The mean and std are ImageNet's, 255 × (0.485, 0.456, 0.406) …"""
+"""The defaults of a recipe."""
 
 
 def read_recipe(record: Mapping[str, Any] | None, **defaults: Any) -> Recipe:
