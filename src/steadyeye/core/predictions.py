@@ -13,7 +13,7 @@ from steadyeye.core.boxes import BoxTable, Verified
 from steadyeye.core.format import number_of, percent
 
 FEW_BOXES = 50
-"""Detections below which their lowest score says nothing."""
+"""Detections below which the range of their scores says nothing."""
 LOW_SCORE = 0.06
 """Lowest score of detections that is worth a remark; 0.05 is the usual threshold with COCO."""
 ROUNDING = 1e-6
@@ -232,12 +232,12 @@ class Predictions:
         return names[index] if index >= 0 else "nothing"
 
     @cached_property
-    def lowest_score(self) -> float | None:
-        """The lowest score of a detector's boxes; None of a classifier and of few boxes."""
+    def score_range(self) -> tuple[float, float] | None:
+        """The lowest and highest score of a detector's boxes; None for few, and of a classifier."""
         table = self.raw_detections or self.detections
         if table is None or len(table) < FEW_BOXES:
             return None
-        return float(table.score.min())
+        return float(table.score.min()), float(table.score.max())
 
     @cached_property
     def rank(self) -> NDArray[np.int32]:

@@ -17,7 +17,7 @@ from steadyeye.core.boxes import BoxTable, take
 from steadyeye.core.disk_columns import release_pages, return_free_memory, split_entries
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
-from steadyeye.core.predictions import FEW_BOXES, LOW_SCORE, Predictions
+from steadyeye.core.predictions import LOW_SCORE, Predictions
 from steadyeye.core.storage.arrow_files import read_arrow
 from steadyeye.core.storage.files import Place, map_requests, sha256
 from steadyeye.predictions.box_columns import CellBoxes, split_boxes
@@ -64,7 +64,7 @@ def read(*folders: Place) -> Predictions:
     )
     del columns
     return_free_memory()  # Arrow keeps the memory of earlier shards
-    caveats = (*filter(None, [warning]), *_note_missing_checksums(folders))
+    caveats = filter(None, [_note_scores(predictions), warning, *_note_missing_checksums(folders)])
     return replace(predictions, warning=warning, notes=(*predictions.notes, *caveats))
 
 
@@ -256,8 +256,6 @@ def _list_caveats(
     several = [(kind, some) for kind, some in kinds if some is not None]
     notes = [_note_beyond_images(kind, some, sizes, ids) for kind, some in several]
     notes.append(_note_unknown_sizes(sizes, ids, [some for _, some in several]))
-    if boxes.truth is not None and boxes.detections is not None:
-        notes.append(_note_scores(boxes.raw_detections or boxes.detections))
     if "left_out" in table.column_names:
         notes.append(_note_left_out(table["left_out"], ids, model_classes))
     return tuple(note for note in notes if note)
@@ -317,11 +315,11 @@ def _note_unknown_sizes(
     )
 
 
-def _note_scores(table: BoxTable) -> str | None:
+def _note_scores(predictions: Predictions) -> str | None:
     """Scores that end above `LOW_SCORE`, as where a detector leaves weak detections out."""
-    if len(table) < FEW_BOXES:
+    if predictions.boxes is None or predictions.score_range is None:
         return None
-    low, high = float(table.score.min()), float(table.score.max())
+    low, high = predictions.score_range
     if low == high:
         return f"all detections have the score {low:.2f}: mAP depends on their order in the data"
     if low < LOW_SCORE:

@@ -21,7 +21,7 @@ FIRST = ("pm_k_map", "pm_k", "degraded_accuracy", "map", "accuracy", "blink_rate
 """The metrics of a comparison by importance; the first present one is the main metric."""
 
 SPREAD = 2
-"""Lowest scores of detectors that differ by this factor are said."""
+"""Factor between the lowest scores of detectors from which a comparison has a caveat."""
 COCO = "IoU 0.50:0.95"
 OF_SWEEPS = frozenset({"mpc", "rpc", "map_failure_points"})
 """Metrics that are at `COCO` by default; the others at an IoU of 0.5."""
@@ -57,11 +57,12 @@ def list_detector_caveats(metrics: Iterable[str], evaluated: Sequence[Evaluated]
 
 def _say_lowest_scores(evaluated: Sequence[Evaluated]) -> list[str]:
     """A caveat where some detectors leave weak detections out and others do not."""
-    lowest = {model.predictions.model: model.predictions.lowest_score for model in evaluated}
-    scores = [score for score in lowest.values() if score is not None]
+    tables = [model.predictions for model in evaluated]
+    lowest = {table.model: table.score_range[0] for table in tables if table.score_range}
+    scores = lowest.values()
     if not scores or max(scores) < max(LOW_SCORE, SPREAD * min(scores)):
         return []
-    texts = [f"{model} {score:.3f}" for model, score in lowest.items() if score is not None]
+    texts = [f"{model} {score:.3f}" for model, score in lowest.items()]
     return [
         f"The lowest scores of the detectors differ: {list_texts(texts)}. mAP and recall also "
         "count weak detections, so a detector that leaves them out looks worse; give all the same "
