@@ -11,6 +11,7 @@ from steadyeye.report.comparison.before_after import Gain, TrainingGains, tables
 from steadyeye.report.render.document import Document
 from steadyeye.training import job
 from steadyeye.training.before_after import HeldOutComparison
+from steadyeye.training.hyperparameters import Steps, learning_rate
 from steadyeye.training.lr_search import read
 from steadyeye.training.metrics_log import History, TrainingRound
 
@@ -318,12 +319,10 @@ def _draw_judgements(went: History, names: Sequence[str]) -> Figure:
 def _rate(schedule: Mapping[str, Any], went: History) -> Figure:
     first, last = went.rounds[0], went.rounds[-1]
     if schedule["kind"] == "steps":  # it falls within a round, too
-        falls = [at for at in schedule["at"] if at < last.step]
-        start = first.rate / schedule["factor"] ** sum(at < first.step for at in falls)
-        rows = [
-            {"step": at, "rate": start * schedule["factor"] ** i}
-            for i, at in enumerate([0, *falls])
-        ]
+        steps = Steps(tuple(schedule["at"]), schedule["factor"])
+        start = first.rate / learning_rate(steps, 1.0, first.step - 1, ())
+        falls = (at for at in steps.at if at < last.step)
+        rows = [{"step": s, "rate": learning_rate(steps, start, s, ())} for s in (0, *falls)]
     else:
         starts = [0, *(judged_round.step for judged_round in went.rounds)]
         rows = [{"step": s, "rate": r.rate} for s, r in zip(starts, went.rounds, strict=False)]
