@@ -106,7 +106,7 @@ LONGEST = (
     "test_finetune_loop",
     "test_package",
 )
-# of files of which most tests are slow
+# files most of whose tests are slow
 SLOW = frozenset(
     (
         "test_blind_spots",

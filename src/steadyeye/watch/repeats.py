@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from steadyeye.core.format import number_of, percent
 from steadyeye.data.video.repeated_frames import ADVICE, NOTED, find_repeats, share_of_repeats
+from steadyeye.watch.measures import FrameChange
 
 PART = 99
 """Changes of a part at least, of 100 frames: a few frames that hardly differ are no conversion."""
@@ -24,9 +25,9 @@ class RepeatCount:
     most: float = 0.0
     begun: int = 0
     is_on: bool = False
-    waiting: list[tuple[float, int]] = field(default_factory=list)
+    waiting: list[FrameChange] = field(default_factory=list)
 
-    def add(self, changes: Sequence[tuple[float, int]]) -> None:
+    def add(self, changes: Sequence[FrameChange]) -> None:
         """Adds a block; `changes`: of `ShrunkFrames`."""
         self.waiting += changes
         if len(self.waiting) < PART:

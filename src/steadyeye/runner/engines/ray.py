@@ -32,7 +32,7 @@ REACH = 10  # seconds
 AGAIN = "finished shards are kept, run the same command again"
 TRIES = 5  # of a shard whose actor dies
 STARTS = 3
-"""How often Ray may begin on this machine."""
+"""Tries to start Ray on this machine."""
 STRAY = re.compile(rb"[^\n]*Set ray log level from environment variable[^\n]*\n")
 
 
@@ -137,7 +137,8 @@ def _connect(cluster: Cluster) -> Iterator[None]:
 def _begin(address: str) -> None:
     """Connects to the cluster at an address; without one begins Ray on this machine.
 
-    Ray waits 30 s for its own processes, which is too short on a busy machine, so it has `STARTS`.
+    Ray waits 30 s for its own processes, which is too short on a busy machine: it is started up to
+    `STARTS` times.
     """
     for start in range(1, STARTS + 1):
         try:
