@@ -262,6 +262,19 @@ def test_half_precision_on_a_gpu_is_near_fp32(precision, largest, photos):
 
 
 @on_a_gpu
+def test_features_and_gradients_beside_a_gpu_are_those_of_the_processor(photos):
+    on_gpu = plugins.build("models", parse("efficientnet_lite0(runtime='cuda')"))
+    on_processor = plugins.build("models", parse("efficientnet_lite0(runtime='torch')"))
+    pictures = [*photos.values()]
+    features = [embedder(network)(pictures) for network in (on_gpu, on_processor)]
+    np.testing.assert_allclose(*features, atol=1e-3 * np.abs(features[1]).max())
+    image = on_gpu.at_input().fit(pictures[0]).astype(np.float32)
+    best = [int(on_processor(pictures[:1]).argmax())]
+    gradients = [network.at_input().gradient(image, best) for network in (on_gpu, on_processor)]
+    np.testing.assert_allclose(*gradients, atol=1e-3 * np.abs(gradients[1]).max())
+
+
+@on_a_gpu
 def test_threads_on_a_gpu_do_not_mix_their_images():
     on_gpu = model(toy_networks.seeded(toy_networks.Forgetful), "cuda")
     parts = [IMAGES[i : i + 3] for i in range(9)]
