@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Generator, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache, partial
 from itertools import repeat
@@ -29,7 +29,8 @@ from steadyeye.data.video.video_index import (
     read_display,
 )
 from steadyeye.watch.frames import FeedMark, FrameCounts, LiveFrame, Thinning
-from steadyeye.watch.stream_pictures import Damage, decode_packets, is_first_damaged
+from steadyeye.watch.packet_losses import LOG_PACKETS, PacketLosses, read_packet_losses
+from steadyeye.watch.stream_pictures import Damage, decode_packets
 
 POLL = 0.5
 """Seconds from one look into a folder to the next; a file that grew meanwhile is still written."""
@@ -80,23 +81,13 @@ class FileFeed:
         frames that are still in memory.
         """
         counts = FrameCounts()
-        try:
-            container = open_video(self.path)
-        except av.FFmpegError as error:
-            raise UsageError(
-                f"cannot read the video '{self.path}': {error.strerror}; give a video that "
-                "FFmpeg reads"
-            ) from error
-        with container:
-            stream = picture_stream(container)
-            if stream is None:
-                raise UsageError(f"'{self.path}' has no video stream; give a video")
+        with _open(self.path) as (container, stream, losses):
             self.displays.add(read_display(stream))
             # a forked process that frees a decoder waits for its threads, which only the parent has
             stream.thread_type = "NONE"
             clock, reformatter, matrix = _Clock(container, stream), VideoReformatter(), None
-            damage = Damage(stream.codec_context, is_first_damaged(self.path))
-            frames = decode_packets(_read_to_end(container, stream), damage)
+            packets = _read_to_end(container, stream)
+            frames = decode_packets(packets, Damage(stream.codec_context), losses)
             for number, (native, is_damaged) in enumerate(frames):
                 if native is not None:
                     matrix = follow_matrix(native, matrix)
@@ -114,6 +105,24 @@ class FileFeed:
                 else:
                     counts.thinned += 1
         yield None, counts
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[tuple[Any, Any, PacketLosses]]:
+    """A video file, its stream of pictures and the losses of that."""
+    with read_packet_losses() as losses:
+        try:
+            container = open_video(path, **LOG_PACKETS)
+        except av.FFmpegError as error:
+            raise UsageError(
+                f"cannot read the video '{path}': {error.strerror}; give a video that FFmpeg reads"
+            ) from error
+        with container:
+            stream = picture_stream(container)
+            if stream is None:
+                raise UsageError(f"'{path}' has no video stream; give a video")
+            losses.end_opening(stream.index)
+            yield container, stream, losses
 
 
 def _read_to_end(container: Any, stream: Any) -> Iterator[Any]:

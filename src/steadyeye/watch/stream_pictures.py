@@ -2,10 +2,9 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
+from math import inf
 from typing import Any
 
 import av
@@ -15,23 +14,20 @@ from steadyeye.core.errors import SampleError
 from steadyeye.core.types import Image
 from steadyeye.data.video.bitstream import PictureNumbers, avc_sets, picture_numbers, units
 from steadyeye.data.video.decoder import follow_matrix
-from steadyeye.data.video.video_index import Display, open_video, picture_stream, read_display
+from steadyeye.data.video.video_index import Display, picture_stream, read_display
 from steadyeye.watch.frames import convert
+from steadyeye.watch.packet_losses import LOG_PACKETS, PacketLosses, read_packet_losses
 
+RTSP = {
+    "rtsp_flags": "prefer_tcp",
+    # a gap in the sound is no loss of pictures
+    "allowed_media_types": "video",
+    # without a queue, as by TCP, FFmpeg does not report gaps
+    "reorder_queue_size": "32",
+}
 REORDERED = 5.0
 """Seconds by which frames may be reordered; what is earlier by more comes behind a clock that was
 set back, as where recordings were joined."""
-
-
-def is_first_damaged(path: Path) -> bool:
-    """Whether a part is missing of the first picture of a file.
-
-    FFmpeg marks the packet before that with the missing part where it puts packets together.
-    """
-    with suppress(av.FFmpegError), open_video(path, fflags="noparse") as container:
-        packet = next(container.demux(picture_stream(container)), None)
-        return packet is not None and packet.is_corrupt
-    return False
 
 
 @dataclass(frozen=True)
@@ -50,44 +46,48 @@ class StreamPicture:
 class Damage:
     """Which frames of a stream are damaged: all after a loss, up to the next key frame.
 
-    A loss is a packet that is damaged or cannot be decoded, a frame that the decoder patched, and
-    in H.264 a missing reference picture, which its decoder does not report. `is_first_damaged`: of
-    the first packet.
+    A loss is a packet that is damaged, came with lost ones or cannot be decoded, a frame that the
+    decoder patched, and in H.264 a missing reference picture, which its decoder does not report.
     """
 
-    def __init__(self, context: Any, is_first_damaged: bool = False) -> None:
+    def __init__(self, context: Any) -> None:
         self._is_h264 = context.name == "h264"
         self._length, sets = avc_sets(context.extradata or b"") if self._is_h264 else (0, [])
         self._numbers: PictureNumbers | None = None
         for unit in sets:
             self._follow(unit)
-        self._since: float | None = None
-        self._is_lasting, self._was_corrupt = False, is_first_damaged
+        self._since, self._is_recent = -inf, False
+        self._is_lasting, self._was_lossy = False, False
 
     def lose(self, picture: Any) -> None:
         """Records a loss in the picture of a packet or frame."""
-        self._since, self._is_lasting = _read_time(picture), True
+        self._is_lasting = self._is_recent = True
+        time = _read_time(picture)
+        if time is not None and not self._is_up_to_loss(time):
+            self._since = time
 
-    def read_packet(self, packet: Any) -> None:
-        """Records the losses that a packet shows; call it before the packet is decoded."""
+    def read_packet(self, packet: Any, is_lossy: bool) -> None:
+        """Records the losses of a packet, `is_lossy` by FFmpeg's log; call it before decoding."""
+        is_lossy |= packet.is_corrupt
         lacks = self._is_h264 and self._lacks_reference(bytes(packet))
-        if packet.is_corrupt or self._was_corrupt or lacks:
+        if is_lossy or self._was_lossy or lacks:
             self.lose(packet)
-        # FFmpeg may mark the packet before the one with the missing part
-        self._was_corrupt = packet.is_corrupt
+        # FFmpeg may report a loss with the packet before the one that lacks a part
+        self._was_lossy = is_lossy
 
     def covers(self, native: Any) -> bool:
         """Whether a decoded frame is damaged; call it for each frame, in order."""
         if native.is_corrupt:
             self.lose(native)
-        elif native.key_frame and not self._is_up_to_loss(_read_time(native)):
-            self._is_lasting = False
+        elif native.key_frame:
+            is_recent, self._is_recent = self._is_recent, False
+            time = _read_time(native)
+            # without a time, as the first of a camera: one that was delayed by reordering, perhaps
+            self._is_lasting &= is_recent if time is None else self._is_up_to_loss(time)
         return self._is_lasting
 
-    def _is_up_to_loss(self, time: float | None) -> bool:
-        """Whether a frame is that of the loss, or an earlier one that was delayed by reordering."""
-        if time is None or self._since is None:
-            return False
+    def _is_up_to_loss(self, time: float) -> bool:
+        """Whether a picture of a time is that of the loss, or an earlier one, shown later."""
         return self._since - REORDERED <= time <= self._since
 
     def _lacks_reference(self, packet: bytes) -> bool:
@@ -118,17 +118,22 @@ def read_address(address: str, timeout: float) -> Iterator[StreamPicture | None]
 
     RTSP uses TCP, and UDP if the server has nothing else.
     """
-    options = {"rtsp_flags": "prefer_tcp"} if address.startswith("rtsp") else {}
-    with av.open(address, timeout=(timeout, timeout), options=options) as container:
+    options = LOG_PACKETS | (RTSP if address.startswith("rtsp") else {})
+    with (
+        read_packet_losses() as losses,
+        av.open(address, timeout=(timeout, timeout), options=options) as container,
+    ):
         stream = picture_stream(container)
         if stream is None:
             raise SampleError("the address has no video stream")
+        losses.end_opening(stream.index)
         # with threads a decoder does not report damaged pictures
         stream.thread_type = "NONE"
         # FFmpeg invents the times of a camera's single JPEGs: 25 per second
         has_clock = container.format.name != "mpjpeg"
         damage, matrix, display = Damage(stream.codec_context), None, read_display(stream)
-        for native, is_damaged in decode_packets(_read_in_time(container, stream, timeout), damage):
+        packets = _read_in_time(container, stream, timeout)
+        for native, is_damaged in decode_packets(packets, damage, losses):
             if is_damaged:
                 yield None
                 continue
@@ -149,10 +154,12 @@ def _read_in_time(container: Any, stream: Any, timeout: float) -> Iterator[Any]:
         waiting_since = time.monotonic()
 
 
-def decode_packets(packets: Iterator[Any], damage: Damage) -> Iterator[tuple[Any, bool]]:
+def decode_packets(
+    packets: Iterator[Any], damage: Damage, losses: PacketLosses
+) -> Iterator[tuple[Any, bool]]:
     """Each frame and whether it is damaged; None, damaged, for each packet that fails."""
     for packet in packets:
-        damage.read_packet(packet)
+        damage.read_packet(packet, losses.is_next_lossy())
         try:
             yield from ((native, damage.covers(native)) for native in packet.decode())
         except av.EOFError:
