@@ -20,6 +20,7 @@ from steadyeye.core.format import number_of
 from steadyeye.core.prepare_ahead import prepare_ahead
 from steadyeye.data.images.image_file import SUFFIXES
 from steadyeye.data.images.image_file import read as read_image
+from steadyeye.data.video.damage import Damage, decode_with_damage, read_to_end
 from steadyeye.data.video.decoder import follow_matrix, to_rgb
 from steadyeye.data.video.paths import VIDEOS
 from steadyeye.data.video.video_index import (
@@ -30,7 +31,6 @@ from steadyeye.data.video.video_index import (
 )
 from steadyeye.watch.frames import FeedMark, FrameCounts, LiveFrame, Thinning
 from steadyeye.watch.packet_losses import LOG_PACKETS, PacketLosses, read_packet_losses
-from steadyeye.watch.stream_pictures import Damage, decode_packets
 
 POLL = 0.5
 """Seconds from one look into a folder to the next; a file that grew meanwhile is still written."""
@@ -86,8 +86,8 @@ class FileFeed:
             # a forked process that frees a decoder waits for its threads, which only the parent has
             stream.thread_type = "NONE"
             clock, reformatter, matrix = _Clock(container, stream), VideoReformatter(), None
-            packets = _read_to_end(container, stream)
-            frames = decode_packets(packets, Damage(stream.codec_context), losses)
+            packets = losses.follow(read_to_end(container, stream))
+            frames = decode_with_damage(packets, Damage(stream.codec_context))
             for number, (native, is_damaged) in enumerate(frames):
                 if native is not None:
                     matrix = follow_matrix(native, matrix)
@@ -123,12 +123,6 @@ def _open(path: Path) -> Iterator[tuple[Any, Any, PacketLosses]]:
                 raise UsageError(f"'{path}' has no video stream; give a video")
             losses.end_opening(stream.index)
             yield container, stream, losses
-
-
-def _read_to_end(container: Any, stream: Any) -> Iterator[Any]:
-    """The packets of a file, up to what cannot be read."""
-    with suppress(av.FFmpegError):
-        yield from container.demux(stream)
 
 
 class _Clock:

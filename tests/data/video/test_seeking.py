@@ -158,6 +158,7 @@ def test_any_frame_is_that_of_decoding_in_order(name, video_of):
     if codec not in av.codec.codecs_available:
         pytest.skip(f"this PyAV has no encoder {codec}")
     video = check(video_of(name, SIZES.get(name, (96, 64))))
+    assert (video.lost, video.damaged) == (0, 0)
     assert len(video) == COUNT
     if name in STARTABLE:
         # else the pixels are right and every frame costs all before it
@@ -454,3 +455,23 @@ def test_notes_name_the_videos_that_are_decoded_in_order(tmp_path):
         source = plugins.load("sources", name)(path=str(tmp_path), **options)
         assert any("1 of 2 videos decoded in order from their start" in n for n in source.notes)
         assert any("first 'b.mp4': mpeg4" in n for n in source.notes)
+
+
+@pytest.mark.parametrize("name", ["h264.ts", "hevc.ts"])
+def test_notes_count_the_frames_that_a_decoder_patches(name, video_of, tmp_path):
+    """Of a recording that lacks packets of a picture: from there up to the next key frame."""
+    whole = video_of(name, (192, 128))
+    content, differ = whole.read_bytes(), 0
+    sent = {image.tobytes() for _, image in in_order(whole)}
+    for eighth in (3, 5, 7):
+        path, at = tmp_path / f"{eighth}.ts", len(content) // 188 * eighth // 8 * 188
+        path.write_bytes(content[:at] + content[at + 4 * 188 :])
+        patched = sum(image.tobytes() not in sent for _, image in in_order(path))
+        assert patched <= decoder.index(path).damaged <= 20
+        differ += patched
+    assert differ > 0
+    damaged = sum(decoder.index(tmp_path / f"{eighth}.ts").damaged for eighth in (3, 5, 7))
+    note = f"{damaged} frames in 3 videos may be damaged"
+    for source_name, settings in (("video", {"anchors": 2}), ("every_frame", {"cuts": "none"})):
+        source = plugins.load("sources", source_name)(path=str(tmp_path), **settings)
+        assert any(note in text and text.endswith("first '3.ts'") for text in source.notes)

@@ -5,11 +5,10 @@ Read from its packets if these are proven, otherwise by decoding it once.
 
 import hashlib
 from bisect import insort
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import Any
 
 import av
@@ -22,6 +21,7 @@ from steadyeye.core.storage.files import Place
 from steadyeye.core.storage.remote_path import Remote
 from steadyeye.data.images.image_file import VARIABLE, read_max_pixels
 from steadyeye.data.video.bitstream import Examiner, UnprovenError
+from steadyeye.data.video.damage import Damage, decode_with_damage, read_to_end
 from steadyeye.data.video.key_frames import SINGLE, examiner
 
 EDGES = 2**16  # pixels that a decoder adds around the smallest frames
@@ -149,9 +149,9 @@ class VideoIndex:
     `pts`: (frames,) presentation time of each frame in `time_base` seconds. `key_pts`, `key_dts`:
     presentation and decoding time of the packets a decoder can start at, proven by
     `steadyeye.data.video.key_frames`. `in_order`: why the video is decoded in order from its start;
-    empty if it is not. Its frames are then those of decoding, and `lost` packets failed to decode.
-    `fps`: frames per second. `others`: number of video streams that are not read. `display`: how
-    players change its pictures.
+    empty if it is not. Its frames are then those of decoding, `lost` packets failed to decode, and
+    `damaged` frames are patched by the decoder. `fps`: frames per second. `others`: number of video
+    streams that are not read. `display`: how players change its pictures.
     """
 
     path: Place
@@ -162,6 +162,7 @@ class VideoIndex:
     fps: float
     in_order: str = ""
     lost: int = 0
+    damaged: int = 0
     others: int = 0
     display: Display = Display()
 
@@ -215,24 +216,6 @@ def picture_stream(container: Any) -> Any:
         most = min(2 * (read_max_pixels() + EDGES), MOST_OF_FFMPEG)
         stream.codec_context.options = {"max_pixels": str(most)}
     return stream
-
-
-def decode_in_order(container: Any, stream: Any) -> Iterator[Any]:
-    """Decodes in order: yields each frame, and None for each packet that fails."""
-    packets = container.demux(stream)
-    while True:
-        try:
-            packet = next(packets, None)
-        except av.FFmpegError:
-            packet = None  # what is behind cannot be read, by this or any other way
-        if packet is None:
-            return
-        try:
-            yield from packet.decode()
-        except av.EOFError:
-            return
-        except av.FFmpegError:
-            yield None
 
 
 def index(path: Place) -> VideoIndex:
@@ -337,17 +320,19 @@ def _of_packets(path: Place, stream: Any, packets: Packets) -> VideoIndex:
 def _of_frames(path: Place, why: str) -> VideoIndex:
     presentation: list[int | None] = []
     decoding: list[int | None] = []
-    lost = 0
+    lost = damaged = 0
     interlaced = False
     with open_video(path) as container:
         stream = picture_stream(container)
         stream.thread_type = "NONE"
         base, rate = stream.time_base, _rate(stream)
         timed = _is_timed(container)
-        for frame in decode_in_order(container, stream):
+        packets = zip(read_to_end(container, stream), repeat(False))
+        for frame, is_damaged in decode_with_damage(packets, Damage(stream.codec_context)):
             if frame is None:
                 lost += 1
             else:
+                damaged += is_damaged
                 presentation.append(frame.pts)
                 decoding.append(frame.dts)
                 interlaced |= frame.interlaced_frame
@@ -357,7 +342,7 @@ def _of_frames(path: Place, why: str) -> VideoIndex:
     times = _complete(known, 1 / (rate or 1) / base)
     none = np.zeros(0, np.int64)
     display = Display(interlaced)
-    return VideoIndex(path, times, none, none, base, rate, why, lost, display=display)
+    return VideoIndex(path, times, none, none, base, rate, why, lost, damaged, display=display)
 
 
 def _count_faults(times: list[int | None]) -> tuple[bool, int]:

@@ -31,6 +31,13 @@ def video_notes(videos: Mapping[str, VideoIndex]) -> tuple[str, ...]:
             f"{number_of(len(lost), 'video')} cannot be decoded; frames are numbered without them; "
             f"first '{lost[0]}'"
         )
+    damaged = [name for name, video in videos.items() if video.damaged]
+    if damaged:
+        notes.append(
+            f"{number_of(sum(videos[name].damaged for name in damaged), 'frame')} in "
+            f"{number_of(len(damaged), 'video')} may be damaged: data of them, or of frames that "
+            f"they refer to, are missing, and the decoder patches them; first '{damaged[0]}'"
+        )
     notes += _display_notes(videos)
     copies = _find_copies(videos)
     if copies:
