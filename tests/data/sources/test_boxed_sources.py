@@ -476,7 +476,16 @@ def test_invalid_entries_of_json_are_named(tmp_path, change, message):
     ("line", "message"),
     [
         ("bikes.mp4,1,car,5,5,1,9\nbikes.mp4,1,car,5,5,inf,9", r"line 2: .*folder: 2\)"),
-        ("bikes.mp4,1,car,5,5,1,9", "line 2: .* is no box of a class"),
+        (
+            "bikes.mp4,1,car,50,5.5,10,9",
+            "line 2: x0, y0, x1, y1 are 50, 5.5, 10, 9, a box of negat",
+        ),
+        (
+            "bikes.mp4,1,car,50,50,60,9",
+            "negative size; write corners, .* x0 . width and y0 . height",
+        ),
+        ("bikes.mp4,1,,5,5,6,9", "line 2: column label is empty; write a name"),
+        (",1,car,5,5,6,9", "line 2: column video is empty; write a name"),
         ("bikes.mp4,1,car,5,5,x,9", "line 2, column x1: 'x' is no number"),
         ("bikes.mp4,,car,5,5,6,9", "line 2, column frame: '' is no whole number"),
         ("bikes.mp4,300,car,5,5,6,9", "name frame 300 of 'bikes.mp4', which has frames 0 to 249"),
