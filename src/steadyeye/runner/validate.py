@@ -15,6 +15,8 @@ from steadyeye.core.format import number_of
 from steadyeye.core.pm_sets import say_reach
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.spec import Spec, parse, split
+from steadyeye.core.storage.files import place
+from steadyeye.core.storage.run_lock import check_out
 from steadyeye.core.storage.text_columns import find_repeated_texts
 from steadyeye.core.types import Metric, Model, Source, read_needs
 from steadyeye.degradation.sweep import COLUMNS
@@ -61,8 +63,10 @@ def check(job: Job, detection_for: str | None = None) -> Plan:
     """The plan of a job whose every part was found.
 
     `detection_for`: a command that needs detectors and true boxes. Raises `UsageError` with one
-    line for each thing that is wrong.
+    line for each thing that is wrong; first, for an --out that cannot be written.
     """
+    if job.out:
+        check_out(place(job.out))
     problems: list[str] = []
     models = _build("models", job.models, problems)
     sources = _build("sources", job.data, problems)
