@@ -264,6 +264,7 @@ def test_names_of_files_as_windows_writes_them_are_refused_with_the_cure(tmp_pat
         ("99,1,5,5,10,10,1,1,1", "frame 99, but there are 40 frames"),
         ("1,1,5,5,10,10,1,14,1", "class 14"),
         ("1,1,5,5,-10,10,1,1,1", "size -10"),
+        ("1,1,.3,.1,.7,.9,1,1,1\n2,1,0,.1,.6,.2,1,1,1", r"gt.txt': all boxes lie within 1 × 1 pix"),
     ],
 )
 def test_invalid_lines_of_mot_are_named(truth, tmp_path, line, message):
