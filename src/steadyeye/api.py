@@ -23,6 +23,7 @@ from steadyeye.core.report_types import Section
 from steadyeye.core.review_filter import select_reviewed
 from steadyeye.core.spec import Spec, parse
 from steadyeye.core.storage.files import Place, make_temporary_folder, place
+from steadyeye.core.storage.run_lock import check_out
 from steadyeye.core.types import Model, Result, Source, results_html
 from steadyeye.data.classes.class_lists import list_classes, read_given
 from steadyeye.data.python_data import read_first_image, read_items
@@ -236,15 +237,15 @@ def evaluate(
         >>> print(evaluate(see_cats, data, classes=["bird", "cat", "dog"]).accuracy())
         accuracy 66.7 % (95 % interval 9.4–99.2 %, n = 3, among 3 classes)
     """
+    folder = place(out) if out is not None else make_temporary_folder()
+    check_out(folder)
     classes = list_classes(classes)
     skip_unreadable = options.get("on_error") == "skip"
     named_source, built_source = _source(source, classes, augmentation, skip_unreadable)
     named_model, built_model = _model(model, classes, built_source)
-    folder = place(out) if out is not None else make_temporary_folder()
     if unknown_options := set(options) - OPTIONS:
         raise UsageError(f"evaluate has no option '{min(unknown_options)}'; see help(evaluate)")
-    settings = read_options(options)
-    job = Job(models=(named_model,), data=(named_source,), out=str(folder), **settings)
+    job = Job(models=(named_model,), data=(named_source,), out=str(folder), **read_options(options))
     validate.present(named_source, built_source)
     objects: dict[str, Any] = {} if isinstance(model, str) else {named_model: built_model}
     objects |= {} if isinstance(source, str) else {named_source: built_source}

@@ -133,7 +133,10 @@ MISTAKES = [
     (("run", "--model", "failing:predict", *CLIP[3:]), "KeyError: 'a' (failing.py, line 2)"),
     ((*DEGRADE[:-1], "clip.mp4", "--operators", "jpeg"), "give labels"),
     (("report", RUN_OF_CLIP, "--out", "photos"), "write photos.html, .md, .json or .csv"),
-    (("report", RUN_OF_CLIP, "--out", "clip.mp4/x.html"), "move the file of that name away"),
+    (
+        ("report", RUN_OF_CLIP, "--out", "clip.mp4/x.html"),
+        "'clip.mp4': Not a directory; choose another",
+    ),
     (("score", "scores.json", "--data", "clip.mp4"), "use `steadyeye score` with --classes"),
     (("cache",), "give one of its commands: ls, prune"),
     (("ls", "modles"), "Invalid value for 'kind': 'modles' is not one of 'models', 'sources'"),

@@ -12,6 +12,8 @@ from forked import refusal, steadyeye, steadyeye_each
 from tiny_files import FUNCTION, write_image, write_video
 
 import steadyeye as se
+from steadyeye.core.errors import UsageError
+from steadyeye.core.storage.run_lock import check_out
 from steadyeye.metrics.label_studies.question import parse_question
 from steadyeye.metrics.label_studies.study import StopRule, parse_premise, plan_study
 from steadyeye.review.studies.study_folder import Labelling, begin_study
@@ -131,9 +133,9 @@ OTHERS = (
     (("leaderboard",), "Missing argument 'runs'"),
     (("leaderboard", "a", "b", "--metrics", "pmk"), "did you mean 'pm_k'?"),
     (("leaderboard", "a", "b", "--metrics", "map"), "does not apply to any of these models"),
-    (("leaderboard", "a", "b", "--out", "clip.mp4"), "cannot write 'clip.mp4'"),
-    (("leaderboard", "a", "b", "--out", "clip.mp4/x"), "cannot write 'clip.mp4/x'"),
-    (("leaderboard", "a", "b", "--out", "/proc/self/x"), "cannot write '/proc/self/x"),
+    (("leaderboard", "a", "b", "--out", "clip.mp4"), "cannot write to 'clip.mp4'"),
+    (("leaderboard", "a", "b", "--out", "clip.mp4/x"), "cannot write to 'clip.mp4/x'"),
+    (("leaderboard", "a", "b", "--out", "/proc/self/x"), "cannot write to '/proc/self/x"),
     (("leaderboard", "a", "b", "--out", "a"), "'a' holds 'results.json', which is no file of a"),
     (("card", "a", "--out", "clip.mp4"), "cannot write a model card as 'clip.mp4'; name it .md"),
     (("card", "a", "--out", "photos"), "cannot write a model card as 'photos'; name it .md"),
@@ -333,3 +335,52 @@ def test_category_ids_of_a_file_without_detections_are_refused(tmp_path):
     reason = "--category-ids '1' is for detections, and 'scores.json' holds none"
     assert line == f"steadyeye: {reason}; leave the option out"
     assert not (tmp_path / "run").exists()
+
+
+ABSENT = ("--model", "onnx(path='absent.onnx')", "--data", "video(path='absent.mp4')")
+LONG = (
+    ("run", *ABSENT),
+    ("check", *ABSENT),
+    ("degrade", *ABSENT, "--operators", "jpeg"),
+    ("explain", *ABSENT),
+    ("mine", *ABSENT),
+    ("mine", "file.txt", *ABSENT[2:]),
+    ("score", "absent.json", *ABSENT[2:]),
+    ("finetune", *ABSENT, "--holdout", "0.5"),
+    ("sample", "absent.mp4"),
+    ("watch", "rtsp://127.0.0.1:9/absent", *ABSENT[:2]),
+    ("leaderboard", "absent"),
+)
+"""Commands that work for long, with models, data or runs that are not there."""
+
+
+def test_an_out_that_cannot_be_written_is_refused_before_anything_is_read(tmp_path):
+    (tmp_path / "file.txt").write_text("a")
+    folders = [(*words, "--out", "file.txt/runs/new") for words in LONG]
+    reports = [(command, "absent", "--out", "file.txt/a.html") for command in ("compare", "report")]
+    done = steadyeye_each([*folders, *reports], tmp_path)
+    refusals = [refusal(each).removeprefix("steadyeye: ") for each in done]
+    cure = "Not a directory; choose another --out"
+    assert refusals == [
+        *[f"cannot write to 'file.txt/runs/new': {cure}"] * len(folders),
+        *[f"cannot write to 'file.txt': {cure}"] * len(reports),
+    ]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file.txt"]
+
+
+@pytest.mark.parametrize("source", ["video(path='absent.mp4')", [("no image", 0)]])
+def test_evaluate_refuses_an_out_that_cannot_be_written_first(tmp_path, source):
+    (tmp_path / "file").write_text("a")
+    with pytest.raises(UsageError, match=r"cannot write to .*file/run': Not a directory"):
+        se.evaluate("onnx(path='absent.onnx')", source, out=tmp_path / "file" / "run")
+
+
+def test_an_out_with_a_name_that_no_folder_can_have(tmp_path):
+    with pytest.raises(UsageError, match=r"cannot write to '.*': File name too long; choose an"):
+        check_out(tmp_path / ("a" * 300) / "run")
+
+
+def test_a_folder_that_can_be_made_is_not_made(tmp_path):
+    check_out(tmp_path / "a" / "b")
+    check_out(tmp_path)
+    assert list(tmp_path.iterdir()) == []

@@ -219,6 +219,31 @@ def test_the_best_overlapping_detection_of_the_class_counts():
     assert matches.is_vanished.tolist() == [False, False, True, True]
 
 
+def test_matches_of_many_targets_are_those_of_each_alone():
+    """Corners and scores on a coarse grid, so that overlaps and scores often tie."""
+    random = np.random.default_rng(0)
+    rows = []
+    for image in np.sort(random.integers(0, 60, 400)).tolist():
+        x0, y0, width, height = random.integers(0, [16, 16, 8, 8]).tolist()
+        score, label = random.choice([0.25, 0.5, 1.0]), int(random.integers(0, 2))
+        rows.append((image, label, x0, y0, x0 + width, y0 + height, score, 0))
+
+    def share(x0, y0, x1, y1):
+        wide, high = min(x1, 10) - max(x0, 0), min(y1, 10) - max(y0, 0)
+        shared = max(wide, 0) * max(high, 0)
+        return shared / ((x1 - x0) * (y1 - y0) + 100 - shared)
+
+    expected = []
+    for image in range(60):
+        own = [(share(*row[2:6]), row[6]) for row in rows if row[:2] == (image, 0)]
+        best = max((pair for pair in own if pair[0] > 0), default=(0, 0))
+        expected.append(best[1])
+    matches = match_targets(probed(["x"], ["v"], rows, 59))
+    assert matches.probability.tolist() == expected
+    assert matches.is_vanished.tolist() == [score == 0 for score in expected]
+    assert 0 < sum(matches.is_vanished) < 60
+
+
 def test_changes_are_averaged_over_steps_then_targets():
     # mistakes change by (0.1 + 0.9) / 2 and 0.2, the correct ones by 0 and 0.1
     detections = [

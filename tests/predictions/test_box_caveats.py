@@ -74,6 +74,23 @@ def test_boxes_beyond_their_image_are_counted_and_kept(folder):
     assert "8 of 12 detections extend beyond their image" in text
 
 
+def test_true_boxes_without_an_area_are_counted(folder):
+    """A crowd is no object; a line, a point, and one with an area besides."""
+    sides = {1: [10, 10, 20, 20], 2: [5, 5, 0, 9], 3: [7, 7, 0, 0]}
+    truth = [{"image_id": i, "category_id": 1, "bbox": box} for i, box in sides.items()]
+    truth.append({**truth[1], "image_id": 1, "iscrowd": 1})
+    run, caveats = notes(folder, annotations=truth)
+    assert (
+        "2 of 4 true boxes have no area, first in '2': no detection matches them, so that they "
+        "count as missed"
+    ) in caveats
+    assert run.recall_at(0.5).value == pytest.approx(1 / 3)
+
+
+def test_without_an_empty_true_box_nothing_is_said_of_areas(folder):
+    assert not any("no area" in note for note in notes(folder)[1])
+
+
 def test_detections_of_classes_that_the_data_does_not_have_are_counted(folder):
     _, caveats = notes(folder)
     assert (

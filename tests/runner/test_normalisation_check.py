@@ -9,7 +9,10 @@ from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 
 import steadyeye as se
+from steadyeye.core import plugins
 from steadyeye.core.format import percent
+from steadyeye.core.spec import parse
+from steadyeye.models.runtimes.classifier import Classifier
 from steadyeye.runner.normalisation_check import WAYS
 
 SIZE = (8, 8)
@@ -63,10 +66,14 @@ def count_right(colours, labels, trained, used):
     return np.mean(distances.argmin(axis=1) == labels)
 
 
-def run(folder, mean, std, order="rgb", **options):
+def write_spec(folder, mean, std, order="rgb"):
     (folder / "classes.json").write_text(json.dumps(NAMES))
     recipe = {"size": 8, "resize": 8, "mean": list(mean), "std": list(std), "order": order}
-    spec = f"onnx(path='{folder}/net.onnx', classes='{folder}/classes.json', recipe={recipe})"
+    return f"onnx(path='{folder}/net.onnx', classes='{folder}/classes.json', recipe={recipe})"
+
+
+def run(folder, mean, std, order="rgb", **options):
+    spec = write_spec(folder, mean, std, order)
     return se.evaluate(spec, f"image_folder(root='{folder}/pictures')", **options)
 
 
@@ -110,6 +117,51 @@ def test_a_sweep_is_checked_on_undegraded_images(tmp_path):
     sweep = run(tmp_path, *WAY["values in 0…255"], operators="fade_black", levels="0,30")
     plain = run(tmp_path, *WAY["values in 0…255"])
     assert sweep.predictions.warning == plain.predictions.warning != ""
+
+
+@pytest.fixture
+def predicted(monkeypatch):
+    """The number of images of each call of a network."""
+    counts, infer = [], Classifier._infer
+
+    def count_and_infer(model, prepared):
+        scores = infer(model, prepared)
+        counts.append(len(scores))
+        return scores
+
+    monkeypatch.setattr(Classifier, "_infer", count_and_infer)
+    return counts
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sweep", [{}, {"operators": "fade_black", "levels": "0,30"}])
+@pytest.mark.parametrize("used", ["values in 0…1", "values in 0…255"])
+def test_where_all_is_cached_no_network_runs_again(tmp_path, predicted, used, sweep):
+    write_pictures(tmp_path, 48)
+    save_network(tmp_path / "net.onnx", *WAY["values in 0…1"])
+
+    def run_with(cache):
+        predicted.clear()
+        out = tmp_path / str(len(runs))
+        warning = run(tmp_path, *WAY[used], cache=str(cache), out=out, **sweep).predictions.warning
+        runs.append((warning, sum(predicted)))
+        return [path.read_bytes() for path in sorted(out.rglob("*.arrow"))]
+
+    runs = []
+    assert run_with("off") == run_with(tmp_path / "cache") == run_with(tmp_path / "cache") != []
+    (off, cold, warm), passes = zip(*runs, strict=True)
+    assert off == cold == warm
+    assert bool(warm) == (used == "values in 0…255")
+    # the black image that a network is tried with before a run
+    assert passes[2] == 1
+    assert 48 < passes[1] <= passes[0]
+
+
+def test_another_normalisation_has_another_fingerprint(tmp_path):
+    save_network(tmp_path / "net.onnx", *WAY["values in 0…1"])
+    model = plugins.build("models", parse(write_spec(tmp_path, *WAY["values in 0…1"])))
+    others = [model.with_normalisation(mean, std) for mean, std in WAY.values()]
+    assert len({model.fingerprint, *(other.fingerprint for other in others)}) == len(WAYS) + 1
 
 
 def test_few_images_and_images_without_labels_say_nothing(tmp_path):

@@ -515,13 +515,20 @@ def test_base_and_tuned_are_measured_and_reported(measurement):
 
 
 @pytest.mark.slow
-def test_finished_measurements_are_not_repeated(measurement, clip_model):
+def test_finished_measurements_are_not_repeated(measurement, clip_model, monkeypatch):
     out, _, how = measurement
+    built, build = [], plugins.build
+    monkeypatch.setattr(
+        plugins, "build", lambda kind, spec: built.append((kind, str(spec))) or build(kind, spec)
+    )
     before = {file: file.stat().st_mtime_ns for file in out.rglob("*.arrow")}
     next(iter(before)).unlink()
     measure("efficientnet_lite0", clip_model, how, out, Silent())
     after = {file: file.stat().st_mtime_ns for file in out.rglob("*.arrow")}
     assert set(after) == set(before)
+    assert {"models", "sources"} <= {kind for kind, _ in built}
+    loaded = [each for each in built if each[0] != "operators"]
+    assert len(loaded) == len(set(loaded))
     assert sum(after[file] != before[file] for file in before) == 1
 
 

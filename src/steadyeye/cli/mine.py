@@ -89,9 +89,9 @@ def _runs(
     from steadyeye.runner.run import check_results
     from steadyeye.runner.run import run as complete
 
+    check_results(Path(flags["out"]), "mine")
     has_job = bool(flags["models"] or flags["data"])
     if inputs and all((path / "run.json").is_file() for path in inputs):
-        check_results(Path(flags["out"]), "mine")
         if has_job:
             raise UsageError(
                 "a finished run has its own models and data; leave out --model and --data"

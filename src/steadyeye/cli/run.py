@@ -193,7 +193,7 @@ def check(
     """Check a job without inference: print what it would do, or every error in it."""
     sweep = {"operators": operators, "levels": levels}
     flags = job_flags(job, mapping, inference, engine, cache, metrics=metrics, **sweep)
-    checked_job = read_job(job.job, {**flags, "out": "-"})
+    checked_job = read_job(job.job, flags)
     from steadyeye.data.classes.class_mapping import describe_matches
     from steadyeye.runner import validate
 

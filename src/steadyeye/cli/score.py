@@ -58,6 +58,7 @@ def score(
     """Score saved predictions, without the model and the images."""
     from steadyeye.core.abilities import may_have_files
     from steadyeye.core.disk_columns import give_arrays_own_pages, return_free_memory
+    from steadyeye.core.storage.run_lock import check_out
     from steadyeye.data.classes.class_lists import read
     from steadyeye.runner import job, validate
     from steadyeye.runner.run import run as complete
@@ -68,6 +69,7 @@ def score(
     flags = job_flags(mapping, model=[str(file)], data=data, out=out, metrics=metrics)
     score_job = job.read(None, flags, necessary=NECESSARY[:2])
     score_job = replace(score_job, data=tuple(map(expand_data, score_job.data)))
+    check_out(place(score_job.out))
     class_list = read(classes) if classes else None
     form, answers = _load_answers(file, class_list, category_ids)
     score_job = score_job if score_job.out else replace(score_job, out=default_folder(score_job))

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.boxes import BoxTable, iou
+from steadyeye.core.boxes import paired_iou
 from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats import bootstrap
@@ -45,21 +45,14 @@ def match_targets(predictions: Predictions) -> TargetMatches:
     boxes = np.column_stack([tags[name] for name in ("x0", "y0", "x1", "y1")]).astype(np.float64)
     probability, row = np.zeros(len(predictions)), np.full(len(predictions), -1, dtype=np.intp)
     own = np.flatnonzero(detections.label == np.asarray(tags["own_label"])[detections.image])
-    starts = np.searchsorted(detections.image[own], np.arange(len(predictions) + 1))
-    for place in range(len(predictions)):
-        candidates = own[starts[place] : starts[place + 1]]
-        best = _best(detections, candidates, boxes[place])
-        if best >= 0:
-            probability[place], row[place] = detections.score[best], best
+    image = detections.image[own]
+    overlap = paired_iou(detections.boxes[own], boxes[image])
+    order = np.lexsort((-detections.score[own], -overlap, image))
+    order = order[overlap[order] > 0]
+    images, first = np.unique(image[order], return_index=True)
+    row[images] = own[order[first]]
+    probability[images] = detections.score[row[images]]
     return TargetMatches(np.where(predictions.valid, probability, np.nan), row)
-
-
-def _best(detections: BoxTable, rows: NDArray[np.intp], box: NDArray[np.float64]) -> int:
-    if not len(rows):
-        return -1
-    overlap = iou(detections.boxes[rows], box[None])[:, 0]
-    best = np.lexsort((-detections.score[rows], -overlap))[0]
-    return int(rows[best]) if overlap[best] > 0 else -1
 
 
 @dataclass(frozen=True, eq=False)

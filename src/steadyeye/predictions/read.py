@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from steadyeye.core.boxes import BoxTable, take
+from steadyeye.core.boxes import OOD, BoxTable, areas, take
 from steadyeye.core.disk_columns import release_pages, return_free_memory, split_entries
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
@@ -245,7 +245,7 @@ def _list_caveats(
     boxes: CellBoxes,
     model_classes: Sequence[str],
 ) -> tuple[str, ...]:
-    """One sentence each on boxes beyond their images and on detections left out.
+    """One sentence each on boxes beyond their images or without an area, and detections left out.
 
     Each gives the number and the first one. There are none for tables of an earlier version.
     """
@@ -255,6 +255,7 @@ def _list_caveats(
     kinds = (("true boxes", boxes.truth), ("detections", boxes.detections))
     several = [(kind, some) for kind, some in kinds if some is not None]
     notes = [_note_beyond_images(kind, some, sizes, ids) for kind, some in several]
+    notes.append(_note_empty(boxes.truth, ids) if boxes.truth is not None else None)
     notes.append(_note_unknown_sizes(sizes, ids, [some for _, some in several]))
     if "left_out" in table.column_names:
         notes.append(_note_left_out(table["left_out"], ids, model_classes))
@@ -297,6 +298,20 @@ def _find_beyond_images(
     out = (left < -SLACK) | (top < -SLACK) | (right > width + SLACK) | (bottom > height + SLACK)
     out &= height > 0
     return out, out & ((right <= 0) | (bottom <= 0) | (left >= width) | (top >= height))
+
+
+def _note_empty(truth: BoxTable, ids: NDArray[np.str_]) -> str | None:
+    """The note on true boxes without an area, crowds and objects outside the classes aside."""
+    parts = split_entries(len(truth))
+    masks = [areas(truth.boxes[part]) == 0 for part in parts]
+    empty = np.flatnonzero(np.concatenate([np.zeros(0, np.bool_), *masks]))
+    empty = empty[~truth.crowd[empty] & (truth.label[empty] != OOD)]
+    if not len(empty):
+        return None
+    return (
+        f"{len(empty):,} of {len(truth):,} true boxes have no area, first in "
+        f"'{ids[truth.image[empty[0]]]}': no detection matches them, so that they count as missed"
+    )
 
 
 def _note_unknown_sizes(

@@ -8,6 +8,7 @@ from steadyeye.core.disk_columns import return_free_memory
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.format import quote_word
 from steadyeye.core.storage.files import Place, place, write_output
+from steadyeye.core.storage.run_lock import check_out
 from steadyeye.core.types import Evaluated, Source
 from steadyeye.predictions.covariate_table import state
 from steadyeye.report import pictures
@@ -82,8 +83,9 @@ def write(
 
 
 def check_formats(files: Sequence[Place]) -> None:
-    """Raises `UsageError` for a file whose suffix names no format."""
+    """Raises `UsageError` for a file whose suffix names no format, or that cannot be written."""
     for file in files:
+        check_out(file.parent)
         if not file.suffix:
             raise UsageError(
                 f"'{file}' does not say the format; write {file}.html, .md, .json or .csv"

@@ -16,6 +16,7 @@ from steadyeye.core.format import clean_xml, number_of
 from steadyeye.core.report_types import Topic
 from steadyeye.core.result_lookup import limit
 from steadyeye.core.storage.files import Place, write_output
+from steadyeye.core.storage.run_lock import check_out
 from steadyeye.core.storage.text_files import encode_csv
 from steadyeye.core.types import Evaluated
 from steadyeye.report import build
@@ -229,8 +230,10 @@ def _build_row(data: str, standing: Standing, place: str, models: int) -> CardRo
 def check_folder(out: Place) -> None:
     """Raises `UsageError` if a leaderboard would replace files of something else.
 
-    Such as the results of a run, or the start page of other documents.
+    Such as the results of a run, or the start page of other documents. And where the folder cannot
+    be written.
     """
+    check_out(out)
     replaced = [name for name in FILES if (out / name).is_file()]
     if replaced and not _is_leaderboard(out / FILES[0]):
         raise UsageError(

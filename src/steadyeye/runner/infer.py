@@ -124,10 +124,7 @@ class Pipeline:
         """
         following: Sequence[InferenceItem] = ()
         for batch, following in pairwise(self._create_batches(span)):
-            if self.task.cache is None:
-                self._infer(batch, following)
-            else:
-                self._infer_cached(self.task.cache, batch, following)
+            self.infer_batch(batch, following)
             if self.task.identity["reduce"] == "sum":
                 refuse_sum_of_logits(self.task, batch)
             if self.task.detects:
@@ -137,6 +134,15 @@ class Pipeline:
         if self.worker.prefetches:
             items = enumerate(following, span.stop)
             self.worker.prefetched = {i: item for i, item in items if item.decoding}
+
+    def infer_batch(
+        self, batch: Sequence[InferenceItem], following: Sequence[InferenceItem] = ()
+    ) -> None:
+        """Fills in the answers or errors of a batch; raises as `infer_span` does."""
+        if self.task.cache is None:
+            self._infer(batch, following)
+        else:
+            self._infer_cached(self.task.cache, batch, following)
 
     # the stages, in order
 

@@ -6,23 +6,25 @@ the recipe on the rest, so that chance does not look like one.
 """
 
 from collections.abc import Sequence
-from contextlib import suppress
+from dataclasses import replace
+from functools import cache, partial
 from inspect import signature
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core import plugins
 from steadyeye.core.boxes import iou
-from steadyeye.core.errors import SampleError
 from steadyeye.core.format import percent
-from steadyeye.core.model_stages import Triple, can_normalise
+from steadyeye.core.model_stages import Triple, can_normalise, stages
 from steadyeye.core.spec import parse
-from steadyeye.core.types import Detector, Image, Model, Sample
+from steadyeye.core.types import Detector, Model, Sample
 from steadyeye.models.preprocessing.recipe import IMAGENET_MEAN, IMAGENET_STD
 from steadyeye.runner import classify, detect
-from steadyeye.runner.infer import InferenceItem
+from steadyeye.runner.infer import InferenceItem, Pipeline, decode_sample
 from steadyeye.runner.task import Task
+from steadyeye.runner.threads import Prefetch, WorkerThread
 
 LEAST, MOST = 30, 48
 """Labelled images: with fewer nothing is tried, and not more are looked at."""
@@ -100,20 +102,46 @@ def _share_right(
 ) -> NDArray[np.float64]:
     """(models,) share of the samples that each model is right on; one image is decoded at a time.
 
-    Images that cannot be decoded are left out.
+    Images that cannot be decoded are left out. What the cache holds is not predicted again.
     """
     right: list[list[bool]] = []
-    for sample in samples:
-        with suppress(SampleError):
-            image = sample.image()
-            right.append([_is_right(task, model, sample, image) for model in models])
+    with WorkerThread(lambda: False, prefetches=False) as worker:
+        pipelines = [Pipeline(_replace_model(task, model), worker) for model in models]
+        for sample in samples:
+            decoded_once = replace(sample, image=cache(sample.image))
+            items = [_infer_sample(pipeline, sample, decoded_once) for pipeline in pipelines]
+            if all(item.size for item in items):
+                right.append([_is_right(task, item) for item in items])
     return np.mean(right, axis=0) if right else np.ones(len(models))
 
 
-def _is_right(task: Task, model: Model | Detector, sample: Sample, image: Image) -> bool:
-    (answer,) = model([image])
-    items = [InferenceItem(sample, dict(sample.tags), answer, size=image.shape[:2])]
-    rows = detect.build_rows(task, items) if task.detects else classify.build_rows(task, items)
+def _replace_model(task: Task, model: Any) -> Task:
+    """The task with another model, or its own, whose samples may fail.
+
+    Predictions of its own are left to the run to be stored, so that its bytes are those of a run
+    without a cache.
+    """
+    own = model is task.model
+    stored = task.cache and (
+        replace(task.cache, stores=False) if own else replace(task.cache, model=model, marks={})
+    )
+    identity = {**task.identity, "on_error": "skip"}
+    return replace(task, model=model, stages=stages(model), cache=stored, identity=identity)
+
+
+def _infer_sample(pipeline: Pipeline, sample: Sample, decoded_once: Sample) -> InferenceItem:
+    """The item of a sample with its answer or error; no image is decoded for what is cached."""
+    decoding = Prefetch(partial(decode_sample, pipeline.task, decoded_once), None)
+    item = InferenceItem(sample, dict(sample.tags), decoding=decoding)
+    pipeline.infer_batch([item])
+    return item
+
+
+def _is_right(task: Task, item: InferenceItem) -> bool:
+    if item.error:
+        return False
+    sample = item.sample
+    rows = detect.build_rows(task, [item]) if task.detects else classify.build_rows(task, [item])
     detections = rows.detections
     if detections is None or sample.boxes is None:
         return int(rows.answers["predicted"][0]) in sample.truth

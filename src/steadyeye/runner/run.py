@@ -20,7 +20,7 @@ from steadyeye.core.format import number_of
 from steadyeye.core.provenance import provenance
 from steadyeye.core.spec import split
 from steadyeye.core.storage.files import Place, append_line, clear_folder, place
-from steadyeye.core.storage.run_lock import Check, hold_run
+from steadyeye.core.storage.run_lock import Check, check_out, hold_run
 from steadyeye.predictions.json_record import (
     RUN,
     is_damaged,
@@ -147,8 +147,11 @@ def _warn_of_normalisation(out: Place, task: Task, watcher: Watcher) -> Task:
 def check_results(out: Place, command: str) -> None:
     """Raises `UsageError` where another command wrote into a folder: its report would be lost.
 
+    And where the folder cannot be written.
+
     `command`: which one is to write there, `run`, `explain`, `mine`, `watch` or `sample`.
     """
+    check_out(out)
     path = out / "run.json"
     before = read_content(path) if path.is_file() else None
     finished = [of for name, of in RESULTS.items() if (out / name).is_file()]

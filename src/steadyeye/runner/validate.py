@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from steadyeye.core import plugins
 from steadyeye.core.abilities import detects
@@ -15,6 +15,8 @@ from steadyeye.core.format import number_of
 from steadyeye.core.pm_sets import say_reach
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.spec import Spec, parse, split
+from steadyeye.core.storage.files import place
+from steadyeye.core.storage.run_lock import check_out
 from steadyeye.core.storage.text_columns import find_repeated_texts
 from steadyeye.core.types import Metric, Model, Source, read_needs
 from steadyeye.degradation.sweep import COLUMNS
@@ -49,6 +51,10 @@ IMPLIED = {
 """Column → those that all predictions with it have."""
 
 
+Built: TypeAlias = dict[tuple[str, str], Any]
+"""(kind of plugin, text) → the model or source that was built from the text."""
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
     """A job and its tasks, every part of them found and checked."""
@@ -57,15 +63,19 @@ class Plan:
     tasks: tuple[Task, ...]
 
 
-def check(job: Job, detection_for: str | None = None) -> Plan:
+def check(job: Job, detection_for: str | None = None, built: Built | None = None) -> Plan:
     """The plan of a job whose every part was found.
 
-    `detection_for`: a command that needs detectors and true boxes. Raises `UsageError` with one
-    line for each thing that is wrong.
+    `detection_for`: a command that needs detectors and true boxes. `built`: the models and sources
+    of earlier jobs, which are not built again; those of this one are added. Raises `UsageError`
+    with one line for each thing that is wrong; first, for an --out that cannot be written.
     """
+    if job.out:
+        check_out(place(job.out))
     problems: list[str] = []
-    models = _build("models", job.models, problems)
-    sources = _build("sources", job.data, problems)
+    built = {} if built is None else built
+    models = _build("models", job.models, problems, built)
+    sources = _build("sources", job.data, problems, built)
     if detection_for:  # said before classes that do not match
         _check_detection(detection_for, models, sources)
     # a sweep of images without labels is refused once, where it is made, not by each metric
@@ -208,12 +218,16 @@ def _fits(needed: Sequence[str], columns: Sequence[str]) -> bool:
     return not mixed and all(need in columns for need in needed)
 
 
-def _build(kind: str, texts: Sequence[str], problems: list[str]) -> list[tuple[str, Any]]:
+def _build(
+    kind: str, texts: Sequence[str], problems: list[str], built: Built
+) -> list[tuple[str, Any]]:
     def build(text: str) -> Any:
-        return plugins.build(kind, parse(text))
+        if (kind, text) not in built:
+            built[kind, text] = plugins.build(kind, parse(text))
+        return built[kind, text]
 
-    built = [(text, _try(partial(build, text), problems)) for text in texts]
-    return [(text, plugin) for text, plugin in built if plugin is not None]
+    parts = [(text, _try(partial(build, text), problems)) for text in texts]
+    return [(text, plugin) for text, plugin in parts if plugin is not None]
 
 
 def _try(action: Callable[[], Outcome], problems: list[str]) -> Outcome | None:

@@ -38,7 +38,7 @@ from steadyeye.runner.job import Job
 from steadyeye.runner.run import Watcher, run
 from steadyeye.runner.sweep import metrics, operators
 from steadyeye.runner.task import class_map_of
-from steadyeye.runner.validate import Plan, check, of_objects
+from steadyeye.runner.validate import Built, Plan, check, of_objects
 from steadyeye.training.protocol import Example, Examples
 
 HELD = "held"
@@ -72,8 +72,7 @@ def check_base(base: str, how: Measuring) -> None:
 
     `base`: its spec.
     """
-    for job in _jobs({"base": base}, how, None).values():
-        _check_job("base", job)
+    _check_jobs({"base": base}, how, None)
 
 
 def measure(base: str, tuned: Place, how: Measuring, out: Place, watcher: Watcher) -> Document:
@@ -82,9 +81,8 @@ def measure(base: str, tuned: Place, how: Measuring, out: Place, watcher: Watche
     `base`: a spec; `tuned`: the folder that `finetune` wrote. A stopped call is resumed by the same
     call. Raises `UsageError` if a model does not fit the data.
     """
-    jobs = _jobs({"base": base, "tuned": _name_tuned(tuned)}, how, out)
     # all checks come before the first run
-    plans = {name: _check_job(name, job) for name, job in jobs.items()}
+    plans = _check_jobs({"base": base, "tuned": _name_tuned(tuned)}, how, out)
     runs = {name: run(plan, watcher) for name, plan in plans.items()}
     folders: Sequence[Place] = list(runs.values())
     content = build.document(folders)
@@ -107,7 +105,7 @@ def _jobs(models: Mapping[str, str], how: Measuring, out: Place | None) -> dict[
         plain = Job(
             models=(model,),
             data=how.data,
-            out=str(out / name) if out is not None else "-",
+            out=str(out / name) if out is not None else "",
             class_map=how.class_map if name == "base" else None,
             seed=how.seed,
             batch=how.batch,
@@ -128,17 +126,22 @@ def _sweep(plain: Job, how: Measuring) -> Job:
         operators=how.operators,
         levels=how.levels or every,
         metrics=metrics("right", THRESHOLDS),
-        out=plain.out if plain.out == "-" else f"{plain.out}-degraded",
+        out=plain.out and f"{plain.out}-degraded",
     )
 
 
-def _check_job(name: str, job: Job) -> Plan:
-    try:
-        return check(job)
-    except UsageError as error:
-        model_name = "the base model" if name.startswith("base") else "the fine-tuned model"
-        message = str(error).replace("--class-map", "--then-class-map")
-        raise UsageError(f"{model_name} cannot be measured: {message}") from error
+def _check_jobs(models: Mapping[str, str], how: Measuring, out: Place | None) -> dict[str, Plan]:
+    """The plans of all jobs; each model, which a sweep shares, and the data are built once."""
+    built: Built = {}
+    plans = {}
+    for name, job in _jobs(models, how, out).items():
+        try:
+            plans[name] = check(job, built=built)
+        except UsageError as error:
+            model_name = "the base model" if name.startswith("base") else "the fine-tuned model"
+            message = str(error).replace("--class-map", "--then-class-map")
+            raise UsageError(f"{model_name} cannot be measured: {message}") from error
+    return plans
 
 
 @dataclass(frozen=True, eq=False)

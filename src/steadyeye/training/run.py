@@ -19,7 +19,7 @@ from steadyeye.core.format import number_of
 from steadyeye.core.provenance import provenance
 from steadyeye.core.spec import parse
 from steadyeye.core.storage.files import clear_folder, encode, encode_record, place, write_file
-from steadyeye.core.storage.run_lock import hold_run
+from steadyeye.core.storage.run_lock import check_out, hold_run
 from steadyeye.core.types import Source
 from steadyeye.models.finetuned import checkpoint_format
 from steadyeye.predictions.json_record import read_record, write_record
@@ -94,6 +94,7 @@ def check(job: Tuning) -> TrainingPlan:
     out, measuring = place(job.out), job.measuring
     if not isinstance(out, Path):
         raise UsageError(f"'{job.out}' is on remote storage; give a local folder for --out")
+    check_out(out)
     spec = parse(job.model)
     if spec.kwargs.get("runtime") == "cuda":
         raise UsageError("training uses the GPUs it finds; leave runtime='cuda' out of --model")

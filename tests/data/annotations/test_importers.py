@@ -313,6 +313,15 @@ def test_voc_that_counts_from_zero_is_noted(tmp_path):
     assert any(note.startswith("1 of 2 boxes with xmin or ymin 0") for note in voc(tmp_path).notes)
 
 
+def test_voc_in_shares_of_the_image_is_refused(tmp_path):
+    xml(tmp_path, "a", ("sofa", 0.3, 0.2, 1, 0.9))
+    xml(tmp_path, "b", ("sofa", 0, 0.1, 0.5, 0.5))
+    with pytest.raises(UsageError, match=r"all boxes lie within 1 × 1 pixel.*sides; give pixels"):
+        voc(tmp_path)
+    xml(tmp_path, "b", ("sofa", 1, 1, 2, 1))
+    assert len(voc(tmp_path)) == 2
+
+
 def test_images_of_voc_without_a_file_are_counted(tmp_path):
     xml(tmp_path, "a", ("sofa", 1, 1, 9, 9))
     names = [image.name for image in voc(tmp_path).files()]

@@ -264,6 +264,7 @@ def test_names_of_files_as_windows_writes_them_are_refused_with_the_cure(tmp_pat
         ("99,1,5,5,10,10,1,1,1", "frame 99, but there are 40 frames"),
         ("1,1,5,5,10,10,1,14,1", "class 14"),
         ("1,1,5,5,-10,10,1,1,1", "size -10"),
+        ("1,1,.3,.1,.7,.9,1,1,1\n2,1,0,.1,.6,.2,1,1,1", r"gt.txt': all boxes lie within 1 × 1 pix"),
     ],
 )
 def test_invalid_lines_of_mot_are_named(truth, tmp_path, line, message):
@@ -476,7 +477,16 @@ def test_invalid_entries_of_json_are_named(tmp_path, change, message):
     ("line", "message"),
     [
         ("bikes.mp4,1,car,5,5,1,9\nbikes.mp4,1,car,5,5,inf,9", r"line 2: .*folder: 2\)"),
-        ("bikes.mp4,1,car,5,5,1,9", "line 2: .* is no box of a class"),
+        (
+            "bikes.mp4,1,car,50,5.5,10,9",
+            "line 2: x0, y0, x1, y1 are 50, 5.5, 10, 9, a box of negat",
+        ),
+        (
+            "bikes.mp4,1,car,50,50,60,9",
+            "negative size; write corners, .* x0 . width and y0 . height",
+        ),
+        ("bikes.mp4,1,,5,5,6,9", "line 2: column label is empty; write a name"),
+        (",1,car,5,5,6,9", "line 2: column video is empty; write a name"),
         ("bikes.mp4,1,car,5,5,x,9", "line 2, column x1: 'x' is no number"),
         ("bikes.mp4,,car,5,5,6,9", "line 2, column frame: '' is no whole number"),
         ("bikes.mp4,300,car,5,5,6,9", "name frame 300 of 'bikes.mp4', which has frames 0 to 249"),

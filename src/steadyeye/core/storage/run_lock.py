@@ -100,6 +100,23 @@ def hold_run(out: Place, beat: float = BEAT) -> Iterator[Check | None]:
             _give_back(lease)
 
 
+def check_out(out: Place) -> None:
+    """Raises `UsageError` where a folder cannot be made or written; to be called before long work.
+
+    Creates nothing. Stores, and what a disk says only of a write itself, pass.
+    """
+    if not isinstance(out, Path):
+        return
+    try:
+        existing = next(folder for folder in (out, *out.absolute().parents) if folder.exists())
+        if not existing.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        if not os.access(existing, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        raise _refusal(out, error) from error
+
+
 def _has_locks(out: Path) -> bool:
     """Whether files in a folder, which is created, can be locked: on some networks not."""
     try:

@@ -174,6 +174,12 @@ def _row(row: Row) -> tuple[str, int, Entry]:
     label, crowd = " ".join(row.get("label").split()), row.get("crowd").lower()
     if crowd not in CROWD:
         raise UsageError(f"{row.place}: crowd is {crowd!r}; write 1, 0 or nothing")
-    if corners[0] > corners[2] or corners[1] > corners[3] or not video or not label:
-        raise UsageError(f"{row.place}: {dict(row.cells)} is no box of a class; correct it")
+    for column, text in (("video", video), ("label", label)):
+        if not text:
+            raise UsageError(f"{row.place}: column {column} is empty; write a name")
+    if corners[0] > corners[2] or corners[1] > corners[3]:
+        raise UsageError(
+            f"{row.place}: x0, y0, x1, y1 are {', '.join(map(row.get, CORNERS))}, a box of "
+            "negative size; write corners, for width and height x0 + width and y0 + height"
+        )
     return video, frame, (corners, label, CROWD[crowd])

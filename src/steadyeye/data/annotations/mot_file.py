@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from steadyeye.core.boxes import OOD, Boxes, boxes
+from steadyeye.core.boxes import OOD, Boxes, boxes, check_pixels
 from steadyeye.core.errors import UsageError, every
 from steadyeye.core.format import number_of
 from steadyeye.core.storage.confinement import check_folder
@@ -166,6 +166,9 @@ def read_boxes(folder: Path, frames: int, known: ClassNumbers) -> list[Boxes]:
             raise UsageError(f"'{path}' has the object {track} twice in frame {frame}; keep one")
         tracks.add((frame, track))
         rows[frame].append((box, label, ignored, track))
+    # right and bottom as written, with pixels from 1; rounded, as 1 was subtracted from the left
+    ends = [round(max(box[2:]) + 1, 6) for _, _, box, _, _ in rows_]
+    check_pixels(max(ends, default=0.0), f"'{path}'")
     return [_join(rows.get(frame, [])) for frame in range(1, frames + 1)]
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from steadyeye.core.boxes import Boxes, boxes
+from steadyeye.core.boxes import Boxes, boxes, check_pixels
 from steadyeye.core.errors import UsageError, every, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
@@ -42,6 +42,8 @@ def voc(annotations: str, images: str, classes: str | None = None) -> ColumnImag
             f"'{root}': {number_of(len(twice), 'image is', 'images are')} named by several files, "
             f"first '{twice[0]}'; join their boxes in one"
         )
+    sides = [corners for *_, objects in files for _, corners, _ in objects]
+    check_pixels(max(map(max, sides), default=0.0), f"'{root}'")
     names = sorted({name for *_, objects in files for name, _, _ in objects})
     known = read(classes) if classes else classes_of_names(dict.fromkeys(names), root)
     locate = confine(folder, root)
@@ -57,7 +59,7 @@ def voc(annotations: str, images: str, classes: str | None = None) -> ColumnImag
         classes=known,
         fingerprint=fingerprint(*(path.read_bytes() for path in paths), *known.names),
         parts=(columns,),
-        remarks=(*_without_file(folder, boxed), *remarks, *_from_zero(files)),
+        remarks=(*_without_file(folder, boxed), *remarks, *_from_zero(sides)),
     )
 
 
@@ -98,9 +100,8 @@ def _without_file(folder: Place, images: Sequence[BoxedImage]) -> tuple[str, ...
     return (f"{number_of(len(names), 'image')} without an XML file left out, first '{names[0]}'",)
 
 
-def _from_zero(files: list[tuple[str, Size, list[Object]]]) -> tuple[str, ...]:
+def _from_zero(sides: Sequence[tuple[float, ...]]) -> tuple[str, ...]:
     """The note on boxes that begin at 0, which VOC's numbering does not have."""
-    sides = [corners for *_, objects in files for _, corners, _ in objects]
     zero = sum(corners[0] == 0 or corners[1] == 0 for corners in sides)
     if not zero:
         return ()

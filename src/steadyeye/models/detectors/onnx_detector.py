@@ -165,7 +165,11 @@ class OnnxDetector:
         """The same network with its input normalised in another way."""
         if self.settings.order == "bgr":
             mean, std = mean[::-1], std[::-1]
-        return replace(self, settings=replace(self.settings, mean=mean, std=std))
+        return replace(
+            self,
+            settings=replace(self.settings, mean=mean, std=std),
+            fingerprint=fingerprint(self.fingerprint, "normalisation", repr((mean, std))),
+        )
 
     def stages(self) -> Stages:
         """The preprocessing of an image, and the network with its postprocessing."""

@@ -120,7 +120,8 @@ class Classifier:
         """The same network with its input normalised in another way."""
         preprocessing = replace(self.settings.preprocessing, mean=mean, std=std)
         settings = replace(self.settings, preprocessing=preprocessing)
-        return replace(self, settings=settings, _scratch=_Scratch())
+        digest = fingerprint(self.fingerprint, "normalisation", repr((mean, std)))
+        return replace(self, settings=settings, fingerprint=digest, _scratch=_Scratch())
 
     def _prepare(self, image: Image) -> NDArray[np.float32]:
         """The input of the network for an image, of the recipe's shape."""

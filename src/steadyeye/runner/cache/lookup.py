@@ -32,7 +32,8 @@ class Cache:
     A key is made of the model's fingerprint, the code and the packages that the answer depends on,
     and what the image is. `data`: the name of the source, for listing. `spec`: of the model, None
     for an object. `swept`: whether its images are fitted already, as those of a sweep are. `width`:
-    of its scores, None for a detector. `marks`: of the code behind the answers, computed once.
+    of its scores, None for a detector. `stores`: whether new answers are stored. `marks`: of the
+    code behind the answers, computed once.
     """
 
     store: Store
@@ -41,6 +42,7 @@ class Cache:
     spec: str | None
     swept: bool
     width: int | None
+    stores: bool = True
     marks: dict[object, str] = field(default_factory=dict, repr=False)
 
     def find_keys(self, samples: Sequence[Sample]) -> list[bytes | None]:
@@ -74,8 +76,9 @@ class Cache:
         return self.store.get(keys)
 
     def put(self, answers: Mapping[bytes, CachedAnswer]) -> None:
-        """Stores answers under their keys."""
-        self.store.put((self.model.fingerprint, self.model.name, self.data), answers)
+        """Stores answers under their keys, where `stores`."""
+        if self.stores:
+            self.store.put((self.model.fingerprint, self.model.name, self.data), answers)
 
     def fits(self, answer: Answer) -> bool:
         """Whether an answer has the form of the model's answers."""
