@@ -48,7 +48,7 @@ MISTAKES = [
     ((*RUN, "--data", "video(path='clip.mp4', k=-1)"), "give a number of frames, 0 or more"),
     ((*RUN, "--data", "video(path='clip.mp4', anchors=0)"), "give 1 or more anchors per video"),
     ((*RUN, "--data", "video(path='clip.mp4', labels='no.csv')"), "no label file at 'no.csv'"),
-    ((*RUN, "--data", "video(path='clip.mp4', labels='wrong.csv')"), "columns video and labels"),
+    ((*RUN, "--data", "video(path='clip.mp4', labels='wrong.csv')"), "has no column video"),
     ((*RUN, "--data", "video(path='folder.mp4')"), "folder.mp4"),
     ((*RUN, "--data", "photos/cat/1.png"), "give the folder of images, or a video"),
     ((*RUN, "--data", "names.txt"), "write it as a spec"),

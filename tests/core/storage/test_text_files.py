@@ -134,6 +134,53 @@ def test_ranges_of_labels_hold_whatever_the_case_of_their_columns(tmp_path):
         label_sidecar.read(str(path))
 
 
+FRAMES_ELSEWHERE = [
+    ("video,frame,labels\na,0,dark\na,1,light\n", "'frame', but no column first and last"),
+    ("video;start;end;label\na;0;39;dark\n", "'start', but no column first and last"),
+    ("video;first;bis;label\na;0;39;dark\n", "'bis', but no column last"),
+    ("video;von;last;label\na;;;dark\na;00:01:02,5;;dark\n", "'von', but no column first"),
+]
+
+
+@pytest.mark.parametrize(("table", "problem"), FRAMES_ELSEWHERE)
+def test_frames_of_labels_in_other_columns_are_refused(table, problem, tmp_path):
+    # every frame of the video would have all its labels
+    path = tmp_path / "labels.csv"
+    path.write_text(table)
+    with pytest.raises(UsageError, match=f"have numbers in the column {problem}; name the first"):
+        label_sidecar.read(str(path))
+
+
+def test_labels_may_have_columns_of_other_things(tmp_path):
+    path = tmp_path / "labels.csv"
+    for table in ("video,labels,by,note\na,dark,1b,\n", "video,first,last,labels,id\na,,,dark,7\n"):
+        path.write_text(table)
+        assert label_sidecar.read(str(path)).of("a").at(99) == (0,)
+
+
+@pytest.mark.parametrize("key", ["start", "label", "frames"])
+def test_a_range_of_labels_in_json_has_no_other_keys(key, tmp_path):
+    path = tmp_path / "labels.json"
+    entry = {"first": 0, key: 5, "labels": ["dark"]}
+    path.write_text(json.dumps({"videos": {"a": {"labels": [entry]}}}))
+    with pytest.raises(UsageError, match=f"'a' has a range with '{key}'; a range has first, last"):
+        label_sidecar.read(str(path))
+
+
+def test_a_file_of_labels_names_a_video_and_labels(tmp_path):
+    # without them the run would count no label and say so nowhere
+    path = tmp_path / "labels.csv"
+    for table, problem in (
+        ("a.mp4;;;dark\n", "has no column video; its columns are a.mp4, , , dark"),
+        ("video,first,last,labels\n", "have no line after the header"),
+        ("video,first,last,labels\na,0,5,\n", "line 2: needs a video and its labels"),
+        ("video,first,last,labels\n,0,5,dark\n", "line 2: needs a video and its labels"),
+    ):
+        path.write_text(table)
+        with pytest.raises(UsageError, match=problem):
+            label_sidecar.read(str(path))
+
+
 @pytest.mark.parametrize("coding", CODINGS)
 def test_detections_are_a_list_in_any_coding(coding, tmp_path):
     for content in ([{"image_id": 1}], {"a": 1}):

@@ -81,6 +81,27 @@ def test_files_beside_frames_that_are_no_images_are_in_the_notes(kind, photos):
     assert any(note.startswith("1 file left out, first 'parrot/owl4.heic'") for note in notes)
 
 
+HIDDEN = ["parrot/.ipynb_checkpoints/owl-checkpoint", ".thumbnails/parrot", "parrot/._parrot"]
+
+
+@pytest.mark.parametrize("hidden", HIDDEN)
+def test_hidden_copies_are_no_images_and_no_videos(hidden, photos, tmp_path_factory):
+    videos = tmp_path_factory.mktemp("videos")
+    write_video(videos / "parrot.mp4")
+    for folder, source in ((photos, photos / "owl.jpg"), (videos, videos / "parrot.mp4")):
+        copy = folder / f"{hidden}{source.suffix}"
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, copy)
+    images = build(f"image_folder(root='{photos}')")
+    assert images.ids == ["n07697537/hot_dog.jpg", "owl.jpg", "parrot/parrot.jpg"]
+    assert images.classes.names == ("n07697537", "parrot")
+    frames = build(f"every_frame(path='{videos}')")
+    assert {sample.id.partition("/")[0] for sample in frames} == {"parrot.mp4"}
+    # a hidden folder that the user names is read
+    inner = shutil.copytree(photos / "parrot", photos / ".photos" / "parrot")
+    assert "parrot.jpg" in build(f"image_folder(root='{inner}')").ids
+
+
 @pytest.mark.parametrize("orientation", [3, 6, 2])
 @pytest.mark.parametrize("source", ["image_folder(root='{}')", "photo_bursts(path='{}')"])
 def test_photos_that_exif_asks_to_rotate_are_in_the_notes(tmp_path, source, orientation):

@@ -17,14 +17,19 @@ whole video::
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from steadyeye.core.errors import UsageError, list_texts, unknown
+from steadyeye.core.errors import UsageError, list_texts, shorten, unknown
 from steadyeye.core.storage.files import URL, Place
-from steadyeye.core.storage.text_files import read_json, read_table, read_whole
+from steadyeye.core.storage.text_files import (
+    list_unread_numbers,
+    read_json,
+    read_table,
+    read_whole,
+)
 from steadyeye.core.types import Classes, Labels
 from steadyeye.data.classes.class_lists import classes_of_names, close_list
 from steadyeye.data.video.paths import (
@@ -38,7 +43,7 @@ from steadyeye.data.video.paths import (
 WHOLE = 2**62
 ALL = "*"
 """The key for all videos."""
-COLUMNS = ("video", "labels", "label", "first", "last")
+COLUMNS = ("labels", "label", "first", "last")
 
 
 @dataclass(frozen=True)
@@ -185,6 +190,11 @@ def _entry(path: Place, video: str, entry: Any) -> dict[str, Any]:
             f"the labels '{path}': '{video}' has a range without a list of labels; "
             'give it "labels": [...]'
         )
+    if others := entry.keys() - {"first", "last", "labels"}:
+        raise UsageError(
+            f"the labels '{path}': '{video}' has a range with '{shorten(min(others))}'; a range "
+            "has first, last and labels"
+        )
     return {**entry, "labels": _names(several)}
 
 
@@ -207,16 +217,38 @@ def _once(path: Place, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _csv(path: Place) -> dict[str, Any]:
     videos: dict[str, Any] = {}
-    for row in read_table(path, "labels", optional=COLUMNS):
+    rows = read_table(path, "labels", ("video",), COLUMNS)
+    if not rows:
+        raise UsageError(f"the labels '{path}' have no line after the header; add one per range")
+    _check_ranges(path, rows[0].cells)
+    for row in rows:
         video, labels = (
             compose(row.get("video")),
             _names((row.get("labels") or row.get("label")).split("|")),
         )
         if not video or not labels:
-            raise UsageError(f"{row.place}: needs the columns video and labels")
+            raise UsageError(
+                f"{row.place}: needs a video and its labels in the columns video and labels; "
+                "take out lines of frames without a label"
+            )
         entry = {"first": row.get("first"), "last": row.get("last"), "labels": labels}
         videos.setdefault(video, {"labels": []})["labels"].append(entry)
     return {"videos": videos}
+
+
+def _check_ranges(path: Place, columns: Container[str]) -> None:
+    """Raises `UsageError` for frames in other columns than first and last: `frame`, `start`.
+
+    Without them every frame of a video would have all its labels.
+    """
+    lacking = [column for column in ("first", "last") if column not in columns]
+    others = list_unread_numbers(path, "labels", ("video", *COLUMNS)) if lacking else []
+    if others:
+        raise UsageError(
+            f"the labels '{path}' have numbers in the column '{shorten(others[0])}', but no column "
+            f"{' and '.join(lacking)}; name the first and the last frame of a range so (one frame: "
+            "the same in both), or take the column out"
+        )
 
 
 def _distinct(videos: Mapping[str, Any]) -> list[str]:

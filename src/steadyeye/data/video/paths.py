@@ -58,7 +58,7 @@ def resolve(path: str) -> Path:
 def list_files(path: At, suffixes: frozenset[str]) -> list[At]:
     """The file itself, or the files below a folder that end like `suffixes`, sorted by name.
 
-    Raises `UsageError` where there is none.
+    Hidden files and folders do not count. Raises `UsageError` where there is none.
     """
     try:
         if path.is_file():
@@ -71,7 +71,7 @@ def list_files(path: At, suffixes: frozenset[str]) -> list[At]:
     if not folder:
         raise UsageError(f"no file or folder at '{path}'; check the path")
     # of one kind, as the folder is
-    files = cast(Iterator[Any], walk_files(path))
+    files = cast(Iterator[Any], _visible_files(path))
     matching = sorted(file for file in files if file.suffix.lower() in suffixes)
     if not matching:
         kinds = ", ".join(sorted(suffixes))
@@ -86,13 +86,11 @@ def unread_notes(folder: Place, suffixes: frozenset[str]) -> tuple[str, ...]:
 
     Hidden files, annotations and names without an ending do not count.
     """
-    names = (relative_path(file, folder) for file in walk_files(folder) if folder.is_dir())
+    files = _visible_files(folder) if folder.is_dir() else ()
     others = sorted(
-        name.as_posix()
-        for name in names
-        if name.suffix
-        and name.suffix.lower() not in suffixes | ANNOTATIONS
-        and not any(part.startswith(".") for part in name.parts)
+        relative_path(file, folder).as_posix()
+        for file in files
+        if file.suffix and file.suffix.lower() not in suffixes | ANNOTATIONS
     )
     if not others:
         return ()
@@ -104,7 +102,14 @@ def unread_notes(folder: Place, suffixes: frozenset[str]) -> tuple[str, ...]:
 
 def holds(path: Place, suffixes: frozenset[str]) -> bool:
     """Whether the file, or any file below the folder, ends like one of `suffixes`."""
-    return any(file.suffix.lower() in suffixes for file in (path, *walk_files(path)))
+    return any(file.suffix.lower() in suffixes for file in (path, *_visible_files(path)))
+
+
+def _visible_files(folder: Place) -> Iterator[Place]:
+    """The files below a folder without the hidden copies of systems and editors: `._a.mp4`."""
+    for file in walk_files(folder):
+        if not any(part.startswith(".") for part in relative_path(file, folder).parts):
+            yield file
 
 
 def compose(name: str) -> str:
