@@ -110,7 +110,7 @@ class MetricMethods:
             confidence_jump 13.8 % (95 % interval 2.2–86.4 %, n = 238, among 3 classes)
         """
     def confidence_swing(self, score: float = 0.5) -> Result:
-        """The mean |Δ score| of an object between neighbouring frames, 0…1; n counts pairs.
+        """The mean |Δ score| of an object from one of its boxes to the next, 0…1; n counts pairs.
 
         Objects and `score`, 0…1, as of `blink_rate`; scores below the threshold count as well, frames
         without a detection do not.

@@ -49,6 +49,19 @@ def resize(kind, side):
     return of
 
 
+def shares_read_as_pixels(kind, side):
+    """Shares of an input of `side` × `side`, which a decoder took for its pixels."""
+
+    def of(corners, height, width):
+        in_input = resize(kind, side)
+        at_zero, at_one = (
+            in_input(np.full_like(corners, value), height, width) for value in (0.0, 1.0)
+        )
+        return (in_input(corners, height, width) / side - at_zero) / (at_one - at_zero)
+
+    return of
+
+
 def centres(corners):
     side = corners[:, 2:] - corners[:, :2]
     return np.concatenate([corners[:, :2] + side / 2, side], 1)
@@ -82,6 +95,15 @@ FORMATS = {
     "320 × 320, to which the image was stretched": resize("stretched", 320),
     "640 × 640 with the image in its middle": resize("middle", 640),
     "1024 × 1024 with the image in its upper left": resize("upper left", 1024),
+    "shares of an input of 416 × 416, read as its pixels: ": (
+        shares_read_as_pixels("stretched", 416)
+    ),
+    "shares of an input of 320 × 320, read as its pixels: ": (
+        shares_read_as_pixels("upper left", 320)
+    ),
+    "shares of an input of 640 × 640, read as its pixels, with the image in its middle": (
+        shares_read_as_pixels("middle", 640)
+    ),
     "centres with width and height where x0 y0 x1 y1 was expected, in pixels of an input of 416": (
         lambda b, h, w: centres(resize("middle", 416)(b, h, w))
     ),
@@ -218,6 +240,18 @@ def test_shares_are_noticed_without_true_boxes():
     height, width = sizes[image].T
     sentence = describe_mismatch(None, table(image, label, shares(corners, height, width)), sizes)
     assert sentence.startswith("no detection of 180 reaches beyond 1 × 1 pixel")
+    assert EXPECTED in sentence
+
+
+@pytest.mark.parametrize("kind", ["stretched", "upper left", "middle"])
+def test_shares_of_the_input_are_noticed_without_true_boxes(kind):
+    """Read as pixels of the input they reach further than one pixel of a larger image."""
+    sizes, image, label, corners = make()
+    height, width = sizes[image].T
+    written = shares_read_as_pixels(kind, 416)(corners, height, width)
+    assert written.max() > 1
+    sentence = describe_mismatch(None, table(image, label, written), sizes)
+    assert "of 180 reaches beyond" in sentence
     assert EXPECTED in sentence
 
 

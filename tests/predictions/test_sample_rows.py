@@ -82,6 +82,36 @@ def test_boxes_are_lists_of_named_structures():
     assert json.loads(read["boxes"]) == rows[0]["boxes"]
 
 
+def test_detections_of_classes_that_the_data_do_not_have_are_rows_too():
+    """A detector of more classes, in another order: the data's words, else the detector's own."""
+    p = example_detections(sets=4)
+    count = len(p.classes)
+    shared = replace(p.detections, label=count - p.detections.label)
+    n = len(shared)
+    raw = replace(
+        shared,
+        image=np.repeat(shared.image, 2),
+        label=np.stack([shared.label, np.zeros(n, np.int64)], 1).ravel(),
+        **{
+            name: np.repeat(getattr(shared, name), 2, axis=0)
+            for name in ("boxes", "score", "crowd", "area")
+        },
+    )
+    own = np.array([-1, *range(count - 1, -1, -1)])
+    names = ("lamp", *(f"a {p.classes[k]}" for k in own[1:]))
+    rows = build_table(
+        replace(p, raw_detections=raw, model_to_data_class=own, model_classes=names)
+    ).to_pylist()
+    assert [[entry["label"] for entry in row["detections"]] for row in rows] == [
+        [
+            word
+            for k in p.detections.label[p.detections.image == i]
+            for word in (p.classes[k], "lamp")
+        ]
+        for i in range(len(p))
+    ]
+
+
 def test_rows_of_several_runs_have_the_columns_of_all():
     few = build_table(example_predictions(sets=1))
     both = join_tables([few, few.drop_columns(["offset"])])

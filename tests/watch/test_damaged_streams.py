@@ -17,13 +17,13 @@ from steadyeye.watch import stream_feed
 from steadyeye.watch.feeds import open_feed
 from steadyeye.watch.frames import FrameCounts, convert
 from steadyeye.watch.stream_feed import StreamClock
-from steadyeye.watch.stream_pictures import read_address
+from steadyeye.watch.stream_pictures import PacketHistory, read_address
 
 
 def read_stream(folder, name):
     """The pictures of a file as a stream: their pixels, None of each that is damaged."""
     with file_server(folder) as port:
-        pictures = list(read_address(f"http://127.0.0.1:{port}/{name}", 30))
+        pictures = list(read_address(f"http://127.0.0.1:{port}/{name}", 30, PacketHistory()))
     return [picture and picture.image() for picture in pictures]
 
 
@@ -31,7 +31,7 @@ def read_until_lost(address):
     """The pictures of a camera up to the end of its connection."""
     images = []
     with suppress(av.FFmpegError):
-        for picture in read_address(address, 10):
+        for picture in read_address(address, 10, PacketHistory()):
             images.append(picture and picture.image())
     return images
 

@@ -24,7 +24,7 @@ from steadyeye.watch import file_feeds, stream_feed
 from steadyeye.watch.feeds import check_source, open_feed
 from steadyeye.watch.frames import FeedMark, FrameCounts, Thinning, convert, redact
 from steadyeye.watch.stream_feed import StreamClock
-from steadyeye.watch.stream_pictures import read_camera
+from steadyeye.watch.stream_pictures import PacketHistory, read_address, read_camera
 
 
 def take_all(feed, most=1_000):
@@ -523,3 +523,29 @@ def test_hls_comes_in_bursts_and_is_given_out_evenly(tmp_path):
     finally:
         process.kill()
         process.wait()
+
+
+@pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="ffmpeg is not installed")
+def test_what_a_playlist_repeats_after_an_outage_is_not_read_again(tmp_path):
+    """A playlist that is opened again begins with segments that were read, also once it is over."""
+    source = write(tmp_path / "source.mp4", "libx264", count=60, options={"g": "10", "bf": "2"})
+    where = ["-f", "hls", "-hls_time", "1", "-hls_list_size", "0", str(tmp_path / "all.m3u8")]
+    subprocess.run(["ffmpeg", "-loglevel", "error", "-i", source, "-c", "copy", *where], check=True)
+    lines = (tmp_path / "all.m3u8").read_text().splitlines()
+    ends = [i for i, line in enumerate(lines) if line.endswith(".ts")]
+    part = tmp_path / "live.m3u8"
+
+    def publish(count):
+        part.write_text("\n".join([*lines[: ends[count - 1] + 1], "#EXT-X-ENDLIST"]))
+
+    history = PacketHistory()
+    with file_server(tmp_path) as port:
+        read = partial(read_address, f"http://127.0.0.1:{port}/live.m3u8", 30, history)
+        publish(len(ends) - 1)
+        first = [picture.seconds for picture in read()]
+        assert list(read()) == []
+        publish(len(ends))
+        rest = [picture.seconds for picture in read()]
+    assert len(first + rest) == 60
+    assert len(first) > len(rest) > 0
+    assert np.diff(first + rest) == pytest.approx(np.full(59, 1 / RATE), abs=1e-3)

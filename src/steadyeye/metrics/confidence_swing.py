@@ -14,7 +14,7 @@ from steadyeye.metrics.sequences.tracklets import SCORE, can_follow
 @needs("detections", "group", "scene", "frame", "seconds", when=can_follow)
 @compare_by(compare_values(find_swings), lower=True)
 def confidence_swing(predictions: Predictions, score: float = SCORE) -> Result:
-    """The mean |Δ score| of an object between neighbouring frames, 0…1; n counts pairs.
+    """The mean |Δ score| of an object from one of its boxes to the next, 0…1; n counts pairs.
 
     Objects and `score`, 0…1, as of `blink_rate`; scores below the threshold count as well, frames
     without a detection do not.

@@ -7,6 +7,7 @@ readings then finds far more objects than the one that was used.
 
 from collections.abc import Callable, Iterator
 from itertools import islice
+from math import ceil
 from typing import TypeAlias
 
 import numpy as np
@@ -49,12 +50,21 @@ def describe_mismatch(
     if unknown.
     """
     sentence = _describe_better_reading(truth, detections, sizes) if truth is not None else ""
-    parts = split_entries(len(detections))
-    if sentence or not len(detections) or any(detections.boxes[part].max() > 1 for part in parts):
+    if sentence or not len(detections):
         return sentence
+    # how far shares of an input reach in the image, if they are read as pixels of that input
+    furthest = np.maximum(1, sizes.max(axis=1) / min(SIDES))
+    largest = 0.0
+    for part in split_entries(len(detections)):
+        ends = detections.boxes[part].max(axis=1)
+        if (ends > furthest[detections.image[part]]).any():
+            return ""
+        largest = max(largest, float(ends.max()))
+    whole = max(1, ceil(largest))
     return (
-        f"no detection of {len(detections):,} reaches beyond 1 × 1 pixel, as if boxes were shares "
-        f"of the image's sides; {FORMAT}"
+        f"no detection of {len(detections):,} reaches beyond {whole} × "
+        f"{number_of(whole, 'pixel')}, as if boxes were shares of the sides of the image or of "
+        f"the network's input; {FORMAT}"
     )
 
 
@@ -149,6 +159,10 @@ def _list_scales(boxes: Corners, known: NDArray[np.float64]) -> Iterator[tuple[C
         yield boxes * width_height / side, f"{input_words}, to which the image was stretched"
         yield boxes * longer / side, f"{input_words} with the image in its upper left corner"
         yield (boxes - margin) * longer / side, f"{input_words} with the image in its middle"
+        share_words = f"shares of an input of {side} × {side}, read as its pixels"
+        yield boxes * side, share_words
+        moved = boxes * side + margin * longer * (1 - 1 / side)
+        yield moved, f"{share_words}, with the image in its middle"
 
 
 def _from_corners(boxes: Corners) -> Corners:

@@ -31,8 +31,9 @@ def build_table(predictions: Predictions) -> pa.Table:
     of the true class, null if the scores are no probabilities; `error`; then the tags of the
     samples: a tag with the name of another column has the prefix `tag_`. For a detector also
     `detections` and `boxes`, lists of `label`, `x0`, `y0`, `x1`, `y1` in pixels and `score` or
-    `crowd`; the label of an object outside the classes is null. The metadata of the schema contain
-    versions, commit and notes.
+    `crowd`; the label of an object outside the classes is null, that of a detection of a class that
+    the data do not have is the detector's own name. The metadata of the schema contain versions,
+    commit and notes.
 
     Example with invented predictions:
 
@@ -59,7 +60,7 @@ def build_table(predictions: Predictions) -> pa.Table:
         "error": pa.array(p.errors.tolist(), pa.string(), mask=p.valid),
     }
     if p.detections is not None:
-        columns["detections"] = _list_boxes(p.detections, p.classes, len(p), "score")
+        columns["detections"] = _list_detections(p, p.detections)
     if p.boxes is not None:
         columns["boxes"] = _list_boxes(p.boxes, p.classes, len(p), "crowd")
     for name, values in p.tags.items():
@@ -88,6 +89,18 @@ def _name_labels(p: Predictions) -> pa.Array:
     starts = np.searchsorted(row, np.arange(len(p) + 1)).astype(np.int32)
     names = pa.array(p.classes, pa.string()).take(pa.array(label))
     return _lists(starts, names, ~p.has_label)
+
+
+def _list_detections(p: Predictions, of_data_classes: BoxTable) -> pa.Array:
+    """All detections, if they are stored, otherwise those of the data's classes."""
+    raw, own = p.raw_detections, p.model_to_data_class
+    if raw is None or own is None:
+        return _list_boxes(of_data_classes, p.classes, len(p), "score")
+    names = [
+        p.classes[data_class] if data_class >= 0 else name
+        for name, data_class in zip(p.model_classes, own.tolist(), strict=True)
+    ]
+    return _list_boxes(raw, names, len(p), "score")
 
 
 def _list_boxes(boxes: BoxTable, classes: Sequence[str], n: int, last: str) -> pa.Array:

@@ -11,7 +11,7 @@ import av
 from steadyeye.core.errors import SampleError, one_line
 from steadyeye.data.video.video_index import Display
 from steadyeye.watch.frames import FeedMark, FrameCounts, LiveFrame, Thinning, read_clock
-from steadyeye.watch.stream_pictures import StreamPicture, read_address, read_camera
+from steadyeye.watch.stream_pictures import PacketHistory, StreamPicture, read_address, read_camera
 
 TIMEOUT = {"rtsp": 10.0, "rtsps": 10.0, "http": 30.0, "https": 30.0}
 """Seconds without data after which a stream counts as lost; HLS comes a segment at a time."""
@@ -41,7 +41,7 @@ class StreamFeed:
         # segments come in bursts: their frames are given out when they are due
         self._paced = scheme in ("http", "https")
         self._connect: Callable[[], Iterator[StreamPicture | None]] = (
-            partial(read_address, source, TIMEOUT[scheme])
+            partial(read_address, source, TIMEOUT[scheme], PacketHistory())
             if scheme
             else partial(read_camera, source)
         )

@@ -17,6 +17,8 @@ from steadyeye.data.video.video_index import Display, picture_stream, read_displ
 from steadyeye.watch.frames import convert
 from steadyeye.watch.packet_losses import LOG_PACKETS, read_packet_losses
 
+PACKETS = 20_000
+"""Packets by which a repetition is recognised: minutes of a stream, and some megabytes."""
 RTSP = {
     "rtsp_flags": "prefer_tcp",
     # a gap in the sound is no loss of pictures
@@ -39,10 +41,38 @@ class StreamPicture:
     display: Display
 
 
-def read_address(address: str, timeout: float) -> Iterator[StreamPicture | None]:
+class PacketHistory:
+    """The newest packets of a stream: a playlist (HLS) that is opened again repeats its last ones.
+
+    A repetition runs from any of them to the last; a program that is shown again does not count.
+    """
+
+    def __init__(self) -> None:
+        self._packets: dict[tuple[int, int], None] = {}
+
+    def find_repeated(self, packets: Iterator[Any], repeated: set[int]) -> Iterator[Any]:
+        """The packets of a stream opened again; adds the times of those that are repeated."""
+        last, is_repetition = next(reversed(self._packets), None), True
+        for packet in packets:
+            key = (packet.pts, hash(bytes(packet)))
+            is_repetition = is_repetition and key in self._packets
+            if is_repetition:
+                repeated.add(packet.pts)
+                is_repetition = key != last
+            elif packet.pts is not None:
+                self._packets[key] = None
+                if len(self._packets) > PACKETS:
+                    del self._packets[next(iter(self._packets))]
+            yield packet
+
+
+def read_address(
+    address: str, timeout: float, history: PacketHistory
+) -> Iterator[StreamPicture | None]:
     """The pictures of a stream; None for each damaged one. Raises PyAV's errors for a lost stream.
 
-    RTSP uses TCP, and UDP if the server has nothing else.
+    RTSP uses TCP, and UDP if the server has nothing else. `history`: of the stream before it was
+    lost; the pictures of HLS that it has are passed over.
     """
     options = LOG_PACKETS | (RTSP if address.startswith("rtsp") else {})
     with (
@@ -58,8 +88,12 @@ def read_address(address: str, timeout: float) -> Iterator[StreamPicture | None]
         # FFmpeg invents the times of a camera's single JPEGs: 25 per second
         has_clock = container.format.name != "mpjpeg"
         damage, matrix, display = Damage(stream.codec_context), None, read_display(stream)
-        packets = losses.follow(_read_in_time(container, stream, timeout))
-        for native, is_damaged in decode_with_damage(packets, damage):
+        packets, repeated = _read_in_time(container, stream, timeout), set[int]()
+        if container.format.name == "hls":
+            packets = history.find_repeated(packets, repeated)
+        for native, is_damaged in decode_with_damage(losses.follow(packets), damage):
+            if native is not None and native.pts in repeated:
+                continue
             if is_damaged:
                 yield None
                 continue

@@ -214,7 +214,7 @@ def case_torchvision(path):
     (path.parent / "classes.txt").write_text("cat\ndog\nbird")
     # labels from 1; a letterbox that begins at the top left
     corners = np.array([[8, 4, 24, 20], [0, 0, 1, 1]], np.float32)
-    outputs = {"1234": corners, "1240": np.array([2, 0]), "1250": np.array([0.8, 0.9], np.float32)}
+    outputs = {"1234": corners, "1240": np.array([2, 0]), "1250": np.array([0.8, 0.4], np.float32)}
     return write(path, outputs, shape=[3, SIDE, SIDE])
 
 
@@ -349,7 +349,6 @@ CASES = {
 DECODERS = {
     "original_detr": "detr",
     "rf_detr": "detr_sigmoid",
-    "torchvision": "boxes",
     "yolo_nas_batch": "boxes",
     "yolov5": "yolox_decoded",
     "yolov6": "yolox_decoded",
@@ -371,6 +370,41 @@ def test_a_detector_is_loaded_by_its_path_alone(name, tmp_path):
     if not (tmp_path / "classes.txt").is_file():
         same_model = plugins.build("models", parse(f"onnx_detector(path={path!r})"))
         assert same_model.fingerprint == model.fingerprint
+
+
+def write_flat(path, labels):
+    """Suppression in the network, without a batch axis: boxes, scores and whole labels."""
+    (path.parent / "classes.txt").write_text("cat\ndog\nbird")
+    outputs = {
+        "a": np.array([[8, 8, 24, 40], [0, 0, 1, 1]], np.float32),
+        "b": np.array([0.8, 0.1], np.float32),
+        "c": np.array(labels),
+    }
+    return write(path, outputs, shape=[1, 3, SIDE, SIDE])
+
+
+def test_labels_from_0_are_not_taken_for_those_of_torchvision(tmp_path):
+    """A confident label 0 would be its background; `decoder='boxes'` takes labels as they are."""
+    path = write_flat(tmp_path / "m.onnx", [0, 2])
+    model = load(path)[1]
+    with pytest.raises(
+        UsageError, match=r"m.onnx' is not read: its labels begin at 0, .* write decoder='boxes'"
+    ):
+        model([IMAGE])
+    classes = str(tmp_path / "classes.txt")
+    spec = f"onnx_detector(path={path!r}, decoder='boxes', classes={classes!r})"
+    model = plugins.build("models", parse(spec))
+    detections = model([IMAGE])[0]
+    assert [model.classes.names[i] for i in detections.labels] == ["cat", "bird"]
+    assert detections.boxes[0] == pytest.approx(BOX, abs=1e-4)
+
+
+def test_labels_from_1_with_a_batch_axis_are_read_as_those_of_torchvision(tmp_path):
+    path = case_boxes(tmp_path / "m.onnx")
+    classes = str(tmp_path / "classes.txt")
+    spec = f"onnx_detector(path={path!r}, decoder='torchvision', classes={classes!r})"
+    model = plugins.build("models", parse(spec))
+    assert [model.classes.names[i] for i in model([IMAGE])[0].labels] == ["cat"]
 
 
 def test_suppression_comes_before_the_edges(tmp_path):

@@ -25,8 +25,9 @@ def onnx_detector(
     `path`: the file. `decoder`: the output format, by default inferred from names and shapes:
     "yolox", "yolox_decoded", "ultralytics", "ultralytics_rtdetr", "ultralytics_rtdetr_classes",
     "end_to_end", "yolov7", "yolo_nas", "yolo_nas_flat", "fastestdet", "nanodet", "nanodet_heads",
-    "detr", "detr_sigmoid", "ssd", "tensorflow", "tensorflow_lite", "mmdeploy", "paddle" or "boxes"
-    (boxes, scores and labels, decoded in the network). `classes`: `coco` or a class file; by
+    "detr", "detr_sigmoid", "ssd", "tensorflow", "tensorflow_lite", "mmdeploy", "paddle", or boxes,
+    scores and labels decoded in the network: "boxes" with labels from 0, "torchvision" with the
+    background as 0. `classes`: `coco` or a class file; by
     default those of the file, or `coco`. `recipe`: a dict with any of size, fit, order, mean, std,
     threshold, overlap, pad, clip and interpolation; the default size is that of the file, the rest
     is that of the family's training. `runtime`: "onnx" on the processor, "cuda" or "tensorrt" with

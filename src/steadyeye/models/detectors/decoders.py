@@ -12,6 +12,8 @@ from steadyeye.core.errors import UsageError
 from steadyeye.models.detectors.onnx_detector import Decode, InputFrame
 
 Outputs = Sequence[NDArray[np.float32]]
+CONFIDENT = 0.5
+"""Score from which on a detection is not one of the background."""
 
 
 def yolox(outputs: Outputs, frame: InputFrame) -> Detections:
@@ -55,6 +57,20 @@ def boxes(outputs: Outputs, frame: InputFrame) -> Detections:
     corners = frame.to_image(outputs[0].reshape(-1, 4).astype(np.float64))
     labels = outputs[2].reshape(-1).astype(np.int32)
     return Detections(corners, labels, outputs[1].reshape(-1).astype(np.float64))
+
+
+def torchvision(outputs: Outputs, frame: InputFrame) -> Detections:
+    """As `boxes`, without a batch axis, with labels from 1: 0 is the background.
+
+    RetinaNet and FCOS score the background too, but never high.
+    """
+    detections = boxes(outputs, frame)
+    if detections.scores[detections.labels == 0].max(initial=0) >= CONFIDENT:
+        raise UsageError(
+            "its labels begin at 0, which in torchvision's exports is the background; write "
+            "decoder='boxes', which takes labels as they are"
+        )
+    return detections
 
 
 def detr(outputs: Outputs, frame: InputFrame) -> Detections:
@@ -250,6 +266,7 @@ DECODERS: Mapping[str, Decode] = {
     "ssd": ssd,
     "tensorflow": tensorflow,
     "tensorflow_lite": tensorflow_lite,
+    "torchvision": torchvision,
     "ultralytics": ultralytics,
     "ultralytics_rtdetr": ultralytics_rtdetr,
     "ultralytics_rtdetr_classes": ultralytics_rtdetr_classes,

@@ -25,6 +25,7 @@ RECIPES: Mapping[str, Mapping[str, Any]] = {
     "yolox_decoded": {},
     "fastestdet": {"fit": "stretch", "std": (255.0, 255.0, 255.0), "overlap": 0.45},
     "boxes": {"fit": "stretch", "order": "rgb", "overlap": None},
+    "torchvision": {**UNIT, "fit": "letterbox", "pad": 0, "overlap": None},
     "detr": {"fit": "stretch", "order": "rgb", **IMAGENET, "overlap": None},
     "detr_sigmoid": STRETCHED,
     "end_to_end": {**CENTRED, "overlap": None},
@@ -80,8 +81,7 @@ class Format:
 
     `decoder`: of `DECODERS`; `order`: the outputs in the order of the decoder; `recipe`:
     differences from its family's recipe; `width`: number of classes, None if the shapes do not show
-    it; `background`: whether label 0 is the background; `names`: class names in the file, if any;
-    `reason`: how it was recognised.
+    it; `names`: class names in the file, if any; `reason`: how it was recognised.
     """
 
     decoder: str
@@ -89,8 +89,12 @@ class Format:
     order: tuple[int, ...] = ()
     recipe: Mapping[str, Any] = field(default_factory=dict)
     width: int | None = None
-    background: bool = False
     names: tuple[str, ...] = ()
+
+    @property
+    def background(self) -> bool:
+        """Whether label 0 is the background."""
+        return self.decoder in ("tensorflow", "tensorflow_lite", "torchvision")
 
 
 def count_cells(size: tuple[int, int], strides: Sequence[int]) -> int:
@@ -110,4 +114,4 @@ def form_of_decoder(decoder: str, network: Network, reason: str) -> Format:
         shapes = [outputs[index].shape for index in order] or [some.shape for some in outputs]
         sides = shapes[output][axis : axis + 1] if output < len(shapes) else ()
         width = sides[0] - others if sides and sides[0] else None
-    return Format(decoder, reason, order, width=width, background=decoder.startswith("tensorflow"))
+    return Format(decoder, reason, order, width=width)

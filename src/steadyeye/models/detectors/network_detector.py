@@ -19,6 +19,7 @@ from steadyeye.models.detectors.decoders import DECODERS, Outputs
 from steadyeye.models.detectors.detector_families import (
     COCO_IDS,
     RECIPES,
+    UNIT,
     Format,
     form_of_decoder,
 )
@@ -59,6 +60,10 @@ def read_format(network: Network, path: str, options: DetectorOptions) -> Format
     if options.decoder in (None, form.decoder):
         return form
     reason = f"as given, though the file looks like '{form.decoder}' by {form.reason}"
+    if {options.decoder, form.decoder} == {"boxes", "torchvision"}:
+        # the same outputs, which differ in what the labels count from
+        recipe = {"std": UNIT["std"]} if options.decoder == "boxes" else {}
+        return replace(form, decoder=options.decoder, recipe=recipe, reason=reason)
     return replace(form_of_decoder(options.decoder, network, reason), names=form.names)
 
 

@@ -186,6 +186,8 @@ class OnnxDetector:
             # what is no number is told by the sample
             with np.errstate(all="ignore"):
                 detections = self.decode(outputs, frame)
+        except UsageError as error:
+            raise UsageError(f"'{self.file}' is not read: {error}") from error
         except (ValueError, IndexError) as error:
             shapes = ", ".join(str(output.shape) for output in outputs)
             raise UsageError(

@@ -200,8 +200,7 @@ def _of_torchvision(outputs: Sequence[Output]) -> Format | None:
         return None
     reason = "outputs without a batch axis: boxes, scores and whole labels, as torchvision's"
     order = (corners[0], scores[0], labels[0])
-    recipe = {"fit": "letterbox", "pad": 0, "std": UNIT["std"]}
-    return Format("boxes", reason, order, recipe, background=True)
+    return Format("torchvision", reason, order)
 
 
 def _by_shape(network: Network, path: str, classes: int | None) -> Format | None:

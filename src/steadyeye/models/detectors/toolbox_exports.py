@@ -69,7 +69,7 @@ def _of_tensorflow(outputs: Sequence[Output]) -> Format | None:
     if not set(parts) <= set(place):
         return None
     reason = f"outputs named {', '.join(parts)}, as TensorFlow's Object Detection API has them"
-    return Format("tensorflow", reason, tuple(place[part] for part in parts), background=True)
+    return Format("tensorflow", reason, tuple(place[part] for part in parts))
 
 
 def _of_super_gradients(network: Network) -> Format | None:
@@ -202,7 +202,7 @@ def recognise_tflite(outputs: Sequence[Output]) -> Format | None:
         if len(outputs) == 4 and set(names) <= set(place):
             reason = f"outputs named {', '.join(names)}, as TensorFlow Lite has them"
             order = tuple(place[name] for name in names)
-            return Format("tensorflow_lite", reason, order, background=True)
+            return Format("tensorflow_lite", reason, order)
     return None
 
 
