@@ -338,12 +338,12 @@ def check_given_once(commands: Mapping[str, Any], arguments: Sequence[str]) -> N
             raise UsageError(f"{option.opts[0]} is given {times} times; give it once")
 
 
-TEXT = (str, list[str])
+TEXT: dict[Any, type[str | Path]] = {str: str, list[str]: str, Path: Path, list[Path]: Path}
 NUMBERS = {int: "a whole number", float: "a number"}
 
 
 def keep_text(command: Any) -> None:
-    """Lets options take text without pydantic; other values are converted as before.
+    """Lets options take text, paths and defaults without pydantic; others are converted as before.
 
     Typer 0.29 converts the value of every option by pydantic, which takes 0.1 s of a processor to
     import: more than most commands whose options are text. Earlier versions do not use it.
@@ -356,7 +356,7 @@ def keep_text(command: Any) -> None:
 
 
 def _take(parameter: Any, kind: Any, convert: Any, context: Any, value: Any) -> Any:
-    """The value of an option: as given if it is text, or if it may be left out and was.
+    """The value of an option: as given if it is text or a path, or if it may be left out and was.
 
     `kind`: Typer's description of its type. `convert`: what Typer does with any other value, and
     with one that is missing. Raises `UsageError` for what is empty, or not the number it must be.
@@ -368,8 +368,11 @@ def _take(parameter: Any, kind: Any, convert: Any, context: Any, value: Any) -> 
         raise UsageError(f"{parameter.opts[0]} is empty; give a value, or leave it out")
     if value is None and not parameter.required:
         taken: Any = () if several else None
-    elif kind.annotation in TEXT and texts and all(isinstance(text, str) for text in texts):
-        taken = list(texts) if several else value
+    elif kind.annotation in TEXT and texts and all(isinstance(text, str | Path) for text in texts):
+        make = TEXT[kind.annotation]
+        taken = list(map(make, texts)) if several else make(value)
+    elif type(value) is kind.annotation:
+        taken = value  # a flag, or the default
     elif kind.annotation in NUMBERS and value is not None:
         try:
             return convert(context, value)

@@ -13,7 +13,7 @@ from steadyeye.core.predictions import Predictions
 from steadyeye.core.storage.files import Place
 from steadyeye.metrics.covariates.measures import COLUMNS
 from steadyeye.predictions.read import cells, read_sealed
-from steadyeye.predictions.schema import numbers
+from steadyeye.predictions.schema import encode_numbers, encode_texts, numbers
 from steadyeye.predictions.shard_store import open_cell
 
 if TYPE_CHECKING:
@@ -31,11 +31,12 @@ def to_arrow(rows: "Sequence[MeasuredFrame]") -> pa.Table:
     """The Arrow table of a shard: id, error and the measures, NaN if missing."""
     nan = float("nan")
     columns = {
-        name: pa.array([row.values.get(name, nan) for row in rows], pa.float64())
+        name: encode_numbers(np.array([row.values.get(name, nan) for row in rows]), pa.float64())
         for name in COLUMNS
     }
-    ids = pa.array([row.id for row in rows], pa.string())
-    return pa.table({"id": ids, "error": pa.array([row.error for row in rows]), **columns})
+    ids = encode_texts([row.id for row in rows])
+    errors = encode_texts([row.error for row in rows])
+    return pa.table({"id": ids, "error": errors, **columns})
 
 
 def is_measured(run: Place, predictions: Predictions) -> bool:

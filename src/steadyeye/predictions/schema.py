@@ -161,7 +161,13 @@ def _tag(values: Sequence[Tag | None]) -> pa.Array:
         unmeasured = np.full_like(first, np.nan)
         rows = [unmeasured if value is None else value for value in values]
         return _matrix(np.stack(rows), pa.float32())
-    return pa.array(values, ARROW[type(first)])
+    kind = ARROW[type(first)]
+    if any(type(value) is not type(first) for value in values):
+        return pa.array(values, kind)
+    if kind == pa.string():
+        return encode_texts(list(map(str, values)))
+    # an integer beyond 64 bits is an error
+    return encode_numbers(np.array(values, dtype=NUMBERS[kind]), kind)
 
 
 def numbers(column: pa.Array | pa.ChunkedArray) -> NDArray[Any]:

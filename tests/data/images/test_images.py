@@ -5,6 +5,7 @@ from PIL import Image as Pillow
 from steadyeye.core.errors import SampleError, UsageError
 from steadyeye.data.images import image_file
 from steadyeye.models.preprocessing.recipe import Preprocessing
+from steadyeye.models.preprocessing.resample import resample
 
 FILTERS = {
     "box": Pillow.Resampling.BOX,
@@ -36,6 +37,17 @@ def test_resize_and_crop_equal_pillow_to_the_bit(interpolation, height, width):
     expected = by_pillow(image, (224, 224), resized, interpolation)
     np.testing.assert_array_equal(out, expected.transpose(2, 0, 1))
     np.testing.assert_array_equal(image, before)
+
+
+def test_images_that_may_be_written_and_others_are_resized_by_one_function():
+    """It is compiled for each kind of array, which takes seconds."""
+    image = np.random.default_rng(2).integers(0, 256, (90, 70, 3), dtype=np.uint8)
+    fixed = image.copy()
+    fixed.flags.writeable = False
+    recipe = Preprocessing((32, 32), 40, (0, 0, 0), (1, 1, 1))
+    np.testing.assert_array_equal(recipe.fit(image), recipe.fit(fixed))
+    assert image.flags.writeable
+    assert len(resample.signatures) == 1
 
 
 def test_exact_resize_and_normalisation():

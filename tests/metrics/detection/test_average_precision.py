@@ -296,6 +296,12 @@ def test_frames_without_objects_and_detections_have_no_value():
     same([frame_ap(match(one_box, none, 3, 2))], [[np.nan, 0, np.nan]])
 
 
+def test_frames_and_whole_sets_have_numbers_of_one_type():
+    """Functions are compiled for each type of their arguments, which takes seconds."""
+    compute_ap(*random_set(0))
+    assert len(average_precision._rank.signatures) == 1
+
+
 def test_deterministic_and_without_traces():
     truth, detections, images, classes = random_set(101)
     tables = table(truth), table(detections)

@@ -12,7 +12,6 @@ from math import ceil, exp, inf, isinf, log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import hypergeom
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.stats.intervals import Interval, clopper_pearson, korn_graubard
@@ -164,6 +163,8 @@ def count_ends(right: int, labelled: int, consistent: int, error: float = ERROR)
     """
     if not labelled:
         return 0, consistent
+    from scipy.stats import hypergeom  # takes half a second, and few labels are of a fixed number
+
     # rounding may change the probabilities by a few parts in 10^16
     tail = error * (1 - 1e-9)
     # the labels bound the number of right sets, and the probabilities are monotone in it

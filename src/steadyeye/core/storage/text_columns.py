@@ -52,10 +52,22 @@ def encode_texts(texts: Iterable[str]) -> Texts:
     """A column of texts, which need not all be in memory."""
     if isinstance(texts, Texts):
         return texts
-    rest, pieces = iter(texts), [pa.array([], pa.string())]
+    rest, pieces = iter(texts), [build_text_array([])]
     while piece := list(islice(rest, CHUNK)):
-        pieces.append(pa.array(piece, pa.string()))
+        pieces.append(build_text_array(piece))
     return Texts(pa.concat_arrays(pieces))
+
+
+def build_text_array(texts: Sequence[str], *, large: bool = False) -> pa.Array:
+    """An Arrow array of texts, none missing; `large`: of 2 GiB or more."""
+    # pa.array imports pandas if it is installed: a quarter of a second
+    encoded = [text.encode() for text in texts]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    assert large or ends[-1] < 2**31, "a shard has fewer letters"
+    offsets = ends if large else ends.astype(np.int32)
+    kind = pa.large_string() if large else pa.string()
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))]
+    return pa.Array.from_buffers(kind, len(texts), buffers)
 
 
 def find_repeated_texts(texts: Sequence[str]) -> list[str]:

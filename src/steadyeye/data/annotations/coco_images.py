@@ -16,6 +16,7 @@ from steadyeye.core.seeds import BlockFingerprint
 from steadyeye.core.storage.files import Place
 from steadyeye.core.storage.json_lists import BLOCK
 from steadyeye.core.storage.sha256sums import check_sums, find_listing
+from steadyeye.core.storage.text_columns import Texts, build_text_array
 from steadyeye.core.storage.text_files import read_json
 from steadyeye.data.annotations import coco_file
 from steadyeye.data.annotations.coco_file import (
@@ -31,7 +32,6 @@ from steadyeye.data.annotations.column_images import (
     ColumnImages,
     FileImages,
     shorten_keys,
-    shorten_texts,
 )
 
 MOST_PIXELS = 1 << 30
@@ -160,11 +160,13 @@ def _columns(path: Place, content: CocoFile, locate: Locate, with_stem: bool) ->
     keys = [image["id"] for image in content.images]
     places = [locate(image) for image in content.images]
     sizes = [read_size(image) for image in content.images]
+    ids = [f"{path.stem}/{key}" if with_stem else str(key) for key in keys]
+    names = [str(image.get("file_name", "")) for image in content.images]
     return FileImages(
-        shorten_texts([f"{path.stem}/{key}" if with_stem else str(key) for key in keys]),
+        Texts(build_text_array(ids, large=True)),
         shorten_keys(keys),
         None if all(place is None for place in places) else places,
-        shorten_texts([str(image.get("file_name", "")) for image in content.images]),
+        Texts(build_text_array(names, large=True)),
         np.array([size or (UNKNOWN, UNKNOWN) for size in sizes], np.int64).reshape(-1, 2),
         content.image_boxes,
         np.array([content.rows.get(key, UNKNOWN) for key in keys], dtype=np.int64),

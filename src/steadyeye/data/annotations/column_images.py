@@ -8,7 +8,6 @@ from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import EMPTY, OOD, Boxes, present
@@ -16,7 +15,6 @@ from steadyeye.core.errors import SampleError
 from steadyeye.core.format import number_of
 from steadyeye.core.short_repr import source_in_short
 from steadyeye.core.storage.files import Place, find_missing
-from steadyeye.core.storage.text_columns import Texts
 from steadyeye.core.types import Classes, Image, Labels, Sample
 from steadyeye.data.annotations.coco_geometry import once, repeats
 from steadyeye.data.annotations.sample_columns import ImageBoxes, Lists, join_boxes, within
@@ -206,15 +204,6 @@ class ColumnImages:
 
     def _places(self, part: FileImages) -> Sequence[Place | None]:
         return part.places or [None] * len(part)
-
-
-def shorten_texts(texts: Sequence[str]) -> Texts:
-    """Texts as one column, which takes a fraction of the memory."""
-    encoded = [text.encode() for text in texts]
-    # pa.array imports pandas wherever that is installed: a quarter of a second
-    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
-    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))]
-    return Texts(pa.Array.from_buffers(pa.large_string(), len(texts), buffers))
 
 
 def shorten_keys(keys: Sequence[int | str]) -> Sequence[int | str]:

@@ -44,8 +44,10 @@ def frame_ap(matched: Matched, iou: float = 0.5) -> Floats:
     hit, ignored = matched.hit[groups.members], matched.ignored[groups.members]
     image, bits = np.repeat(groups.image, np.diff(groups.first)), _bits((iou,))
     flags = (hit, ignored, np.zeros(len(hit), dtype=np.bool_))
-    *ranked, first = _rank(image, flags, groups.first, matched.positives, bits, groups.images)
-    by_group = (groups.image, groups.first, matched.positives, first)
+    # of the types of `dataset_ap`: what both call is compiled once
+    bounds, positives = groups.first.astype(np.int64), matched.positives.astype(np.int64)
+    *ranked, first = _rank(image, flags, bounds, positives, bits, groups.images)
+    by_group = (groups.image, bounds, positives, first)
     return np.asarray(_frames(tuple(ranked), by_group, bits, groups.images))
 
 

@@ -100,8 +100,11 @@ class Preprocessing:
         image = np.ascontiguousarray(image)
         if image.shape[:2] == self.size == self.resize:
             return image
+        # read-only as those of most sources: for both kinds it would be compiled twice
+        pixels = image.view()
+        pixels.flags.writeable = False
         out = np.empty((*self.size, 3), dtype=np.uint8)
-        resample(image, *_windows(self, image.shape[0], image.shape[1]), out)
+        resample(pixels, *_windows(self, image.shape[0], image.shape[1]), out)
         return out
 
     def without_resize(self) -> "Preprocessing":
