@@ -11,6 +11,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 pytest.importorskip("mkdocs", reason="the site is built with steadyeye[docs]")
 
 import check_tutorials as tutorials
+import page_landmarks
 import reference_pages as reference
 
 from steadyeye.core import plugins
@@ -58,3 +59,9 @@ def test_a_notebook_uses_the_python_interface_and_holds_no_output(path):
     assert not re.search(r"^```(?!python)\w", text, re.MULTILINE)
     for line in re.findall(r"^!(steadyeye (?:.*\\\n)*.*)", text, re.MULTILINE):
         assert tutorials.find_fault(line.replace("\\\n", " ")) == ""
+
+
+def test_a_percentage_stays_on_one_line_and_code_is_unchanged():
+    code = "<pre><code>right on 5 % of 9</code></pre><p><code>a >= 5 %</code>"
+    content = page_landmarks.on_page_content(f"{code} 12.5 % of 10 or 5 of 6 frames</p>")
+    assert content == f"{code} 12.5\u202f% of 10 or 5 of 6 frames</p>"

@@ -32,7 +32,7 @@ from steadyeye.models.detectors.function_detector import adapt_model, is_maite_m
 from steadyeye.predictions.coco_results import list_results
 from steadyeye.predictions.covariate_table import join_measures
 from steadyeye.predictions.fiftyone_results import add_to_dataset
-from steadyeye.predictions.read import cells, read
+from steadyeye.predictions.read import cells, read, select_cell
 from steadyeye.predictions.sample_rows import build_table
 from steadyeye.report import build
 from steadyeye.report import compare as run_comparison
@@ -77,8 +77,8 @@ OPTIONS = {
 class Run(MetricMethods):
     """A finished run of one model on one source; every metric is a method: `run.pm_k(10)`.
 
-    `folder`: the folder of the sealed predictions, for `open_run`. `dir(run)` lists the metrics,
-    `dir(run.analyses)` the sections of a report.
+    `folder`, `cell`: the folder of the sealed predictions and their name in it, for `open_run`.
+    `dir(run)` lists the metrics, `dir(run.analyses)` the sections of a report.
 
     Example with a model that is right on all of twelve invented pm-sets:
 
@@ -93,6 +93,7 @@ class Run(MetricMethods):
     """
 
     folder: Place
+    cell: str | None = None
 
     @cached_property
     def predictions(self) -> Predictions:
@@ -100,7 +101,7 @@ class Run(MetricMethods):
 
         For a reviewed source, those of the accepted frames.
         """
-        folders = cells(self.folder)[0]
+        folders = select_cell(self.folder, self.cell)
         return select_reviewed(
             add_notes(self.folder, folders, join_measures([self.folder], read(*folders)))
         )
@@ -118,7 +119,7 @@ class Run(MetricMethods):
             )
         measured = measure(self.folder, Silent(), workers, [source] if source else [])
         build.store_pictures(self.folder, [predictions.source for predictions in measured])
-        return Run(self.folder)
+        return Run(self.folder, self.cell)
 
     if not TYPE_CHECKING:  # a name that is no metric is a type error, too
 
@@ -133,14 +134,14 @@ class Run(MetricMethods):
 
     def __repr__(self) -> str:
         try:
-            contents = ", ".join(
-                folder.name.replace("@", " on ") for folder in cells(self.folder)[0]
-            )
+            names = [self.cell] if self.cell else [rounds[0].name for rounds in cells(self.folder)]
         except UsageError:
-            contents = "no finished run"
-        return notebook.short("Run", f"{contents}, in {self.folder}")
+            names = ["no finished run"]
+        return notebook.short("Run", f"{', '.join(names).replace('@', ' on ')}, in {self.folder}")
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str | None:
+        if self.cell is None and len(cells(self.folder)) > 1:
+            return None  # a notebook shows the `repr`, which names them
         table = self.predictions
         caption = f"{table.model} on {table.data}: {number_of(len(table), 'sample')}"
         return results_html(caption, tuple(self.results().values()))
@@ -255,10 +256,11 @@ def evaluate(
     return Run(folder)
 
 
-def open_run(folder: str | Place) -> Run:
+def open_run(folder: str | Place, cell: str | None = None) -> Run:
     """The finished run in a folder of `evaluate` or `steadyeye run`.
 
-    Raises `UsageError` when its predictions are read and are incomplete.
+    `cell`: "MODEL@DATA", if the folder has the predictions of several. Raises `UsageError` when
+    predictions are read that are incomplete, or of several and `cell` names none.
 
     Example with a run on invented pm-sets:
 
@@ -267,7 +269,7 @@ def open_run(folder: str | Place) -> Run:
         >>> print(open_run(folder).accuracy())
         accuracy 100.0 % (95 % interval 54.1–100.0 %, n = 12, among 3 classes)
     """
-    return Run(place(folder))
+    return Run(place(folder), cell)
 
 
 def compare(*runs: Run | str | Place, metrics: str | None = None) -> list[Boards]:

@@ -362,7 +362,7 @@ class MetricMethods:
 
             >>> from steadyeye.testing import example_detections
             >>> print(map_drop(example_detections(), k=1))
-            map_drop(k=1) 6.6 pp (95 % interval -7.5–18.7 pp, n = 30)
+            map_drop(k=1) 6.6 pp (95 % interval −7.5 to +18.7 pp, n = 30)
         """
     def map_failure_points(
         self, thresholds: Sequence[float] = (0.9, 0.5, 0.1), iou: float | str = "coco"

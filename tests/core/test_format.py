@@ -1,10 +1,10 @@
-"""Words of commands as in a shell, and names from right to left."""
+"""Words of commands as in a shell, names from right to left, and signs of numbers."""
 
 import subprocess
 
 import pytest
 
-from steadyeye.core.format import isolate, quote_word
+from steadyeye.core.format import format_metric, format_metric_ends, isolate, percent, quote_word
 
 
 @pytest.mark.parametrize(
@@ -35,3 +35,13 @@ def test_a_spec_stays_legible():
 def test_names_from_right_to_left_keep_to_themselves(text, isolated):
     """A browser put the number and its comma on the other side of such a name."""
     assert isolate(text) == isolated
+
+
+def test_ends_below_zero_have_signs():
+    """An interval of `map_drop` was printed as `-7.5–18.7 pp`."""
+    assert format_metric_ends("map_drop(k=1)", -0.075, 0.187, "share") == "−7.5 to +18.7\u202fpp"
+    assert format_metric_ends("drop in mAP", -0.187, -0.075, "share") == "−18.7 to −7.5\u202fpp"
+    assert format_metric_ends("drop(k=1)", 0.0, 0.187, "share") == "0.0–18.7\u202fpp"
+    assert format_metric_ends("drop(k=1)", -1e-17, 0.187, "share") == "0.0–18.7\u202fpp"
+    assert format_metric("map_drop(k=1)", -0.066, "share") == "−6.6\u202fpp"
+    assert percent(-0.0001) == "0.0\u202f%"

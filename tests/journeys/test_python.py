@@ -6,6 +6,7 @@ import os
 import pydoc
 import re
 import runpy
+import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -18,8 +19,10 @@ from typed_example import light, steady
 
 import steadyeye as se
 from steadyeye.core import notebook, plugins
+from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import parse
 from steadyeye.core.types import Result
+from steadyeye.predictions.json_record import read_record, write_record
 from steadyeye.report.comparison.leaderboards import boards
 from steadyeye.runner.collect import evaluate_metrics
 
@@ -197,3 +200,28 @@ def test_a_run_without_a_folder_leaves_none_behind(end, tmp_path):
     assert bool(done.returncode) == bool(end), done.stderr
     assert {Path(line).parent for line in done.stdout.splitlines()} == {tmp_path}
     assert not list(tmp_path.glob("steadyeye-*"))
+
+
+def test_a_run_of_several_models_needs_the_name_of_one(run, tmp_path):
+    """The numbers were those of the first model, and nothing said so."""
+    folder = tmp_path / "two"
+    shutil.copytree(run.folder, folder)
+    (first,) = (folder / "cells").iterdir()
+    second = first.with_name("other@data")
+    shutil.copytree(first, second)
+    record = read_record(folder / "run.json", "")
+    write_record(folder / "run.json", {**record, "cells": [first.name, second.name]})
+    both = se.open_run(folder)
+    for refused in (both.accuracy, both.rows, both.results, both.analyses.flips):
+        with pytest.raises(UsageError) as error:
+            refused()
+        assert str(error.value) == (
+            f"'{folder}' has the predictions {first.name}, {second.name}; "
+            f"name one: open_run('{folder}', '{second.name}')"
+        )
+    assert "light on clip" in repr(both)
+    assert "other on data" in repr(both)
+    assert both._repr_html_() is None
+    assert se.open_run(folder, first.name).flip_rate() == run.flip_rate()
+    with pytest.raises(UsageError, match=r"no prediction named 'othr@data'; did you mean 'other@d"):
+        se.open_run(folder, "othr@data").flip_rate()

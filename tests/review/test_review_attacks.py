@@ -650,7 +650,7 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(kind):
 
 
 ATTACKS = {
-    "no link, a made-up one, a made-up session": [
+    "no link, an invented link, an invented session": [
         "test_a_visitor_without_a_link_sees_nothing",
         "test_every_page_wants_a_session_and_every_change_its_word",
         "test_a_made_up_link_opens_nothing",
@@ -660,7 +660,7 @@ ATTACKS = {
         "test_links_are_not_guessed_from_many_addresses",
         "test_an_ipv6_network_is_one_guesser",
     ],
-    "hiding behind a made-up `X-Forwarded-For`": [
+    "forging `X-Forwarded-For`": [
         "test_a_made_up_address_is_believed_without_a_proxy_by_nobody",
         "test_behind_nginx_people_are_distinguished_and_cookies_are_for_tls",
     ],
@@ -673,8 +673,10 @@ ATTACKS = {
         "test_the_link_becomes_a_cookie_no_script_can_read",
         "test_strict_headers_on_every_answer",
     ],
-    "a cookie planted before signing in": ["test_a_session_is_not_taken_from_the_attacker"],
-    "going on with an old session": [
+    "a cookie set before signing in (session fixation)": [
+        "test_a_session_is_not_taken_from_the_attacker"
+    ],
+    "using an old session": [
         "test_after_signing_out_the_cookie_opens_nothing",
         "test_signing_in_again_ends_the_session_before",
         "test_a_session_that_is_not_used_expires",
@@ -682,22 +684,26 @@ ATTACKS = {
         "test_a_lost_link_can_be_renewed_and_the_old_one_is_dead",
         "test_a_revoked_person_is_out_everywhere_until_there_is_a_new_link",
     ],
-    "requests forged by another site": ["test_a_forged_request_is_refused"],
-    "signing somebody in from another site": ["test_nobody_is_signed_in_by_another_site"],
-    "the page in a frame of another site": ["test_strict_headers_on_every_answer"],
-    "a host name that is rebound to this machine": ["test_another_host_name_is_refused"],
+    "requests forged by another site (CSRF)": ["test_a_forged_request_is_refused"],
+    "signing somebody in from another site (login CSRF)": [
+        "test_nobody_is_signed_in_by_another_site"
+    ],
+    "the page in a frame of another site (clickjacking)": ["test_strict_headers_on_every_answer"],
+    "a host name that is rebound to this machine (DNS rebinding)": [
+        "test_another_host_name_is_refused"
+    ],
     "the pages of the admin": ["test_only_the_admin_sees_the_dashboard"],
-    "a name like another's, `admin`, unseen letters": [
+    "a name like another's, `admin`, invisible letters": [
         "test_a_name_that_could_be_taken_for_another_is_refused"
     ],
-    "answering what somebody else was asked": [
+    "answering an item of somebody else": [
         "test_an_item_assigned_to_another_reviewer_cannot_be_answered"
     ],
     "the same request twice, an old page": [
         "test_a_replayed_decision_adds_nothing_and_a_stale_one_is_refused",
         "test_one_key_is_not_for_two_decisions",
     ],
-    "answers that make no sense, SQL or HTML in words": [
+    "invalid answers, SQL or HTML in texts": [
         "test_a_decision_that_makes_no_sense_is_refused",
         "test_sql_and_html_in_words_stay_words",
         "test_a_label_with_html_is_escaped_on_the_page",
@@ -713,7 +719,7 @@ ATTACKS = {
         "test_a_picture_that_is_a_link_out_of_the_set_is_not_served",
     ],
     "requests over 256 kB, also without a length": ["test_oversized_bodies_are_refused"],
-    "heads and bodies sent a letter at a time": [
+    "headers and bodies sent byte by byte (Slowloris)": [
         "test_a_head_that_does_not_come_ends_the_connection",
         "test_a_head_that_drips_ends_the_connection",
         "test_a_body_that_does_not_come_is_408_and_ends_the_connection",

@@ -2,7 +2,7 @@
 
 import errno
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from difflib import get_close_matches
 from typing import TypeVar
 
@@ -10,6 +10,7 @@ MOST = 20  # names an error lists
 MOST_FAULTS = 1_000  # of a file, after which the rest is not read
 UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 LONGEST = 1_500  # letters of an error; what a file says may have any length
+LONGEST_NAME = 100  # letters of a name that may be a misspelt known one
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
@@ -119,3 +120,24 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
     names = ", ".join(choices[:MOST]) + (", …" if len(choices) > MOST else "")
     hint = f"did you mean '{near[0]}'?" if near else f"known: {names or 'none'}"
     return UsageError(f"no {kind} named '{name}'; {hint}")
+
+
+def fold_name(name: str) -> str:
+    """A name without its case, blanks and hyphens, by which names of columns and keys agree."""
+    return re.sub(r"[\s_-]+", "_", name.strip()).casefold()
+
+
+def refuse_misspelt(names: Collection[str], known: Collection[str], where: str) -> None:
+    """Raises `UsageError` for a name that is nearly a known one which is not among the names.
+
+    `where`: the start of the error, such as "the boxes 'a.csv' has a column".
+    """
+    lacking = {fold_name(name): name for name in known if name not in names}
+    for name in names:
+        if name in known or len(name) > LONGEST_NAME:
+            continue
+        if near := get_close_matches(fold_name(name), lacking, n=1, cutoff=0.8):
+            raise UsageError(
+                f"{where} '{shorten(name)}'; did you mean '{lacking[near[0]]}'? rename it, or "
+                "take it out"
+            )

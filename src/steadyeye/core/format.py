@@ -68,12 +68,16 @@ def list_some(texts: Sequence[str], most: int = 3) -> str:
 
 def percent(value: float | None, digits: int = 1) -> str:
     """A share as a percentage, `84.8 %`, with a narrow no-break space; `—` for None."""
-    return "—" if value is None else f"{value * 100:.{digits}f}\u202f%"
+    return "—" if value is None else f"{_hundredths(value, digits)}\u202f%"
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """An interval of shares, `82.5–86.8 %`; `—` if it is open."""
-    return "—" if low is None or high is None else f"{low * 100:.1f}–{percent(high)}"
+    """An interval, `82.5–86.8 %`, with signs below 0: `−7.5 to +18.7 %`; `—` if it is open."""
+    if low is None or high is None:
+        return "—"
+    if _hundredths(low, 1).startswith("−"):
+        return f"{points(low)} to {points(high)}\u202f%"
+    return f"{_hundredths(low, 1)}–{percent(high)}"
 
 
 def format_agreement_ends(low: float | None, high: float | None) -> str:
@@ -162,7 +166,12 @@ def _in_points(metric: str, text: str) -> str:
 
 def format_unsigned_points(value: float | None) -> str:
     """A difference of shares without a plus sign, in percentage points, `12.5`; `—` for None."""
-    return "—" if value is None else f"{value * 100:.1f}".replace("-", "−").replace("−0.0", "0.0")
+    return "—" if value is None else _hundredths(value, 1)
+
+
+def _hundredths(value: float, digits: int) -> str:
+    text = f"{value * 100:.{digits}f}"
+    return text.lstrip("-") if float(text) == 0 else text.replace("-", "−")
 
 
 def probability(p: float) -> str:

@@ -25,7 +25,7 @@ def map_drop(predictions: Predictions, k: int | None = None, iou: float | str = 
 
         >>> from steadyeye.testing import example_detections
         >>> print(map_drop(example_detections(), k=1))
-        map_drop(k=1) 6.6 pp (95 % interval -7.5–18.7 pp, n = 30)
+        map_drop(k=1) 6.6 pp (95 % interval −7.5 to +18.7 pp, n = 30)
     """
     name = name_with_iou("map_drop", farthest(pm_sets(predictions, labels=False), k), iou)
     difference = outcomes(predictions, k, iou).interval()

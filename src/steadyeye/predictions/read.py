@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.boxes import OOD, BoxTable, areas, take
 from steadyeye.core.disk_columns import release_pages, return_free_memory, split_entries
-from steadyeye.core.errors import UsageError
+from steadyeye.core.errors import UsageError, list_texts, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.predictions import LOW_SCORE, Predictions
 from steadyeye.core.storage.arrow_files import read_arrow
@@ -122,6 +122,23 @@ def cells(run: Place) -> list[tuple[Place, ...]]:
         tuple(run / "cells" / folder for folder in rounds.get(name, [name]))
         for name in record["cells"]
     ]
+
+
+def select_cell(run: Place, name: str | None = None) -> tuple[Place, ...]:
+    """The folders of the cell of a name, "MODEL@DATA"; without a name, of the only one.
+
+    Raises `UsageError` for an unknown name, and without a name if there are several cells.
+    """
+    by_name = {folders[0].name: folders for folders in cells(run)}
+    if name is not None and name not in by_name:
+        raise unknown("prediction", name, by_name)
+    if name is None and len(by_name) > 1:
+        *_, last = by_name
+        raise UsageError(
+            f"'{run}' has the predictions {list_texts(list(by_name))}; name one: "
+            f"open_run('{run}', '{last}')"
+        )
+    return next(iter(by_name.values())) if name is None else by_name[name]
 
 
 def _shard(folder: Place, entry: dict[str, Any]) -> pa.Table:

@@ -368,6 +368,13 @@ def test_labels_of_a_json_sidecar_lose_them_too_and_one_may_stand_alone(tmp_path
     assert labels.of("a.mp4").at(3) == (0, 1)
 
 
+def test_a_json_sidecar_may_have_keys_of_others(tmp_path):
+    path = tmp_path / "labels.json"
+    entry = {"first": 3, "labels": "car", "by": "Ann"}
+    path.write_text(json.dumps({"version": 2, "videos": {"a": {"fps": 25, "labels": [entry]}}}))
+    assert label_sidecar.read(str(path)).of("a").at(3) == (0,)
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
@@ -376,6 +383,16 @@ def test_labels_of_a_json_sidecar_lose_them_too_and_one_may_stand_alone(tmp_path
         ('{"videos": {"a": {"labels": "car"}}}', "must be an object with labels or cuts"),
         ('{"classes": ["car", "car "], "videos": {}}', "two classes that differ by blanks"),
         ('{"classes": "car", "videos": {}}', "classes must be names"),
+        (
+            '{"classes": ["car"], "closd": true, "videos": {}}',
+            "a key 'closd'; did you mean 'closed'",
+        ),
+        ('{"videos": {"a": {"cut": [3]}}}', "a key 'cut'; did you mean 'cuts'"),
+        ('{"videos": {"a": {"labl": [{"labels": "car"}]}}}', "'labl'; did you mean 'labels'"),
+        (
+            '{"videos": {"a": {"labels": [{"lst": 9, "labels": "car"}]}}}',
+            "'lst'; did you mean 'last'",
+        ),
     ],
 )
 def test_sidecars_that_would_be_read_wrongly_are_refused(tmp_path, text, why):

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from steadyeye.core.errors import UsageError
 
-TRIES = 8  # with the pauses about 25 s, so that a store may restart meanwhile
+TRIES = 8  # with pauses of 10 to 21 s in all, so that a store may restart meanwhile
 FIRST = 0.2
 LONGEST = 8.0
 TRANSIENT_STATUS = frozenset({408, 409, 425, 429})

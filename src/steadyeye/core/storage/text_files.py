@@ -12,7 +12,6 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +19,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 from xml.parsers import expat
 
-from steadyeye.core.errors import UsageError, shorten
+from steadyeye.core.errors import UsageError, fold_name, refuse_misspelt, shorten
 from steadyeye.core.storage.files import Place
 
 BYTE_ORDER_MARK = "\ufeff"
@@ -34,9 +33,6 @@ SEPARATOR_LINE = re.compile(r'\s*"?sep=([^"\r\n])"?[,;\t ]*(?=\r|\n|$)', re.IGNO
 
 MOST_COLUMNS = 20_000
 """More than a spreadsheet has; each is compared with the known ones."""
-
-LONGEST_NAME = 100
-"""The longest name of a column that may be a misspelt known one."""
 
 LARGEST_WHOLE = 2**53
 """Whole numbers up to here are exact as float64, and fit into every column."""
@@ -162,13 +158,13 @@ def list_unread_numbers(path: Place, title: str, read: Sequence[str]) -> list[st
     """
     rows = read_rows(path, title)
     _, header = next(rows, (1, []))
-    plain = {_plain(name) for name in read}
+    plain = {fold_name(name) for name in read}
     only_numbers: dict[int, bool] = {}
     for _, cells in rows:
         for i, cell in enumerate(cells):
             if cell:
                 only_numbers[i] = only_numbers.get(i, True) and bool(_TIME.fullmatch(cell))
-    return [n for i, n in enumerate(header) if only_numbers.get(i) and _plain(n) not in plain]
+    return [n for i, n in enumerate(header) if only_numbers.get(i) and fold_name(n) not in plain]
 
 
 def _name_columns(header: Sequence[str], known: Sequence[str], title: str) -> list[str]:
@@ -178,26 +174,14 @@ def _name_columns(header: Sequence[str], known: Sequence[str], title: str) -> li
             f"{title} has {len(header):,} columns, over {MOST_COLUMNS:,}; take out those that it "
             "does not need"
         )
-    plain = {_plain(name): name for name in known}
-    columns = [plain.get(_plain(name), name) for name in header]
-    lacking = [_plain(name) for name in known if name not in columns]
-    for name in columns:
-        if name in known or len(name) > LONGEST_NAME:
-            continue
-        if near := get_close_matches(_plain(name), lacking, n=1, cutoff=0.8):
-            raise UsageError(
-                f"{title} has a column '{shorten(name)}'; did you mean '{plain[near[0]]}'? "
-                "rename it, or take it out"
-            )
+    plain = {fold_name(name): name for name in known}
+    columns = [plain.get(fold_name(name), name) for name in header]
+    refuse_misspelt(columns, known, f"{title} has a column")
     return columns
 
 
 _TIME = re.compile(r"[+-]?\d[\d:.,]*")
 """A number, or a time such as 00:01:02.5."""
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[\s_-]+", "_", name.strip()).casefold()
 
 
 def read_rows(path: Place, title: str) -> Iterator[tuple[int, list[str]]]:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from steadyeye.core.errors import UsageError, list_texts, shorten, unknown
+from steadyeye.core.errors import UsageError, list_texts, refuse_misspelt, shorten, unknown
 from steadyeye.core.storage.files import URL, Place
 from steadyeye.core.storage.text_files import (
     list_unread_numbers,
@@ -167,6 +167,8 @@ def _json(path: Place) -> dict[str, Any]:
     content = read_json(path, "label file", lambda pairs: _once(path, pairs))
     if not isinstance(content, dict) or not isinstance(content.get("videos"), dict):
         raise UsageError(f"the labels '{path}' have no 'videos' object; see the docs on sidecars")
+    key = f"the labels '{path}' have a key"
+    refuse_misspelt(content, ("classes", "closed", "videos"), key)
     whole = content.get("closed", False)
     if not isinstance(whole, bool) or (whole and not content.get("classes")):
         raise UsageError(
@@ -176,6 +178,7 @@ def _json(path: Place) -> dict[str, Any]:
     for name, video in content["videos"].items():
         if not isinstance(video, dict) or not isinstance(video.get("labels", []), list):
             raise UsageError(f"the labels '{path}': '{name}' must be an object with labels or cuts")
+        refuse_misspelt(video, ("labels", "cuts"), key)
         video["labels"] = [_entry(path, name, entry) for entry in video.get("labels", [])]
     videos = _once(path, [(compose(name), video) for name, video in content["videos"].items()])
     return {**content, "videos": videos}
