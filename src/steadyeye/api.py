@@ -238,14 +238,12 @@ def evaluate(
         >>> print(evaluate(see_cats, data, classes=["bird", "cat", "dog"]).accuracy())
         accuracy 66.7 % (95 % interval 9.4–99.2 %, n = 3, among 3 classes)
     """
-    folder = place(out) if out is not None else make_temporary_folder()
-    check_out(folder)
-    classes = list_classes(classes)
-    skip_unreadable = options.get("on_error") == "skip"
-    named_source, built_source = _source(source, classes, augmentation, skip_unreadable)
-    named_model, built_model = _model(model, classes, built_source)
     if unknown_options := set(options) - OPTIONS:
         raise UsageError(f"evaluate has no option '{min(unknown_options)}'; see help(evaluate)")
+    check_out(folder := place(out) if out is not None else make_temporary_folder())
+    classes, is_skipped = list_classes(classes), options.get("on_error") == "skip"
+    named_source, built_source = _source(source, classes, augmentation, is_skipped)
+    named_model, built_model = _model(model, classes, built_source)
     job = Job(models=(named_model,), data=(named_source,), out=str(folder), **read_options(options))
     validate.present(named_source, built_source)
     objects: dict[str, Any] = {} if isinstance(model, str) else {named_model: built_model}

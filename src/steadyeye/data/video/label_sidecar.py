@@ -193,9 +193,13 @@ def _entry(path: Place, video: str, entry: Any) -> dict[str, Any]:
             f"the labels '{path}': '{video}' has a range without a list of labels; "
             'give it "labels": [...]'
         )
-    if others := entry.keys() - {"first", "last", "labels"}:
+    known = ("first", "last", "labels")
+    refuse_misspelt(entry, known, f"the labels '{path}' have a key")
+    # without one of first and last a range would have more frames than was meant
+    numbers = {key for key, value in entry.items() if isinstance(value, int | float)} - {*known}
+    if numbers and not {"first", "last"} <= entry.keys():
         raise UsageError(
-            f"the labels '{path}': '{video}' has a range with '{shorten(min(others))}'; a range "
+            f"the labels '{path}': '{video}' has a range with '{shorten(min(numbers))}'; a range "
             "has first, last and labels"
         )
     return {**entry, "labels": _names(several)}
