@@ -95,7 +95,7 @@ def _content(path: Path) -> dict[str, Any]:
 def _list_images(
     path: Path, content: dict[str, Any], split: str, root: Path
 ) -> tuple[Path, list[Path], list[Path]]:
-    """The folder that ids are relative to, the images of a split, sorted, and its own folders."""
+    """The folder that ids are relative to, the images of a split, sorted, and its image folders."""
     if split not in content:
         raise UsageError(f"'{path}' has no '{split}'; its keys are {', '.join(map(str, content))}")
     entries = content[split] if isinstance(content[split], list) else [content[split]]
@@ -109,8 +109,9 @@ def _list_images(
             images.update(_read_list(place, root))
         else:
             images.update(list_files(place, image_file.SUFFIXES))
-            folders.append(place)
-    return place if [place] == folders and len(entries) == 1 else base, sorted(images), folders
+            folders += [place] if "images" in place.parts else []  # its labels may be anywhere
+    is_one = len(entries) == 1 and place.suffix.lower() != ".txt"
+    return place if is_one else base, sorted(images), folders
 
 
 def _locate(base: Path, name: str) -> Path:
