@@ -257,8 +257,8 @@ def evaluate(
 def open_run(folder: str | Place, cell: str | None = None) -> Run:
     """The finished run in a folder of `evaluate` or `steadyeye run`.
 
-    `cell`: "MODEL@DATA", if the folder has the predictions of several. Raises `UsageError` when
-    predictions are read that are incomplete, or of several and `cell` names none.
+    `cell`: "MODEL@DATA", if `folder` has several; reports and comparisons take all of them. Raises
+    `UsageError` when predictions are read that are incomplete, or several and `cell` names none.
 
     Example with a run on invented pm-sets:
 

@@ -105,6 +105,17 @@ def test_images_without_a_file_of_labels_are_counted_apart_from_empty_ones(yolo)
     assert any("1 image without a file of labels, first 'c.jpg'" in note for note in notes)
 
 
+def test_labels_whose_image_is_missing_are_counted(yolo):
+    """The numbers were those of the other images, and nothing said so."""
+    labels = {"images/val/a.jpg": BOX, "images/train/b.jpg": BOX}
+    lost = {"labels/val/x/c.txt": BOX, "labels/val/d.txt": BOX, "labels/val/classes.txt": "cat"}
+    notes = yolo(f"val: images/val\ntrain: images/train\n{NAMES}", labels, lost).notes
+    assert "2 files of labels without an image, first 'd.txt': left out" in notes
+    # a list may name a part of a folder
+    notes = yolo(f"val: list.txt\n{NAMES}", labels, {"list.txt": "images/val/a.jpg\n"}).notes
+    assert not any("without an image" in note for note in notes)
+
+
 @pytest.mark.parametrize("orientation", [3, 6])
 def test_an_image_that_its_trainer_turns_before_it_lays_boxes_on_it_is_refused(
     yolo, tmp_path, orientation

@@ -14,6 +14,7 @@ from steadyeye.core.errors import SampleError, UsageError, every, one_line
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.confinement import check_folder, confine
+from steadyeye.core.storage.files import relative_path, walk_files
 from steadyeye.core.storage.text_files import check_text, read_number, read_text
 from steadyeye.data.annotations.column_images import BoxedImage, ColumnImages, join_images
 from steadyeye.data.classes.class_lists import classes_of_names, close_list
@@ -40,7 +41,7 @@ def yolo(data: str, split: str = "val", root: str | None = None) -> ColumnImages
     path = resolve(data)
     content = _content(path)
     listed_names = _names(path, content)
-    folder, images = _list_images(path, content, split, resolve(root or str(path.parent)))
+    folder, images, folders = _list_images(path, content, split, resolve(root or str(path.parent)))
     form = _Form(len(listed_names), "kpt_shape" in content)
     boxed = every(images, lambda image: _image(folder, image, form))
     columns, remarks = join_images(boxed)
@@ -53,7 +54,7 @@ def yolo(data: str, split: str = "val", root: str | None = None) -> ColumnImages
         classes=close_list(classes_of_names(dict.fromkeys(listed_names))),
         fingerprint=fingerprint(*marks, *listed_names),
         parts=(columns,),
-        remarks=(*_without_file(boxed), *remarks),
+        remarks=(*_without_file(boxed), *_without_image(folders, images), *remarks),
     )
 
 
@@ -93,13 +94,14 @@ def _content(path: Path) -> dict[str, Any]:
 
 def _list_images(
     path: Path, content: dict[str, Any], split: str, root: Path
-) -> tuple[Path, list[Path]]:
-    """The images of a split, sorted, and the folder that their ids are relative to."""
+) -> tuple[Path, list[Path], list[Path]]:
+    """The folder that ids are relative to, the images of a split, sorted, and its image folders."""
     if split not in content:
         raise UsageError(f"'{path}' has no '{split}'; its keys are {', '.join(map(str, content))}")
     entries = content[split] if isinstance(content[split], list) else [content[split]]
     base = path.parent / check_text(content.get("path") or ".", f"'{path}': path")
     images: set[Path] = set()
+    folders: list[Path] = []
     for entry in entries:
         place = _locate(base, check_text(entry, f"'{path}': {split}"))
         check_folder(root, place, path, CURE)
@@ -107,8 +109,9 @@ def _list_images(
             images.update(_read_list(place, root))
         else:
             images.update(list_files(place, image_file.SUFFIXES))
+            folders += [place] if "images" in place.parts else []  # its labels may be anywhere
     is_one = len(entries) == 1 and place.suffix.lower() != ".txt"
-    return place if is_one else base, sorted(images)
+    return place if is_one else base, sorted(images), folders
 
 
 def _locate(base: Path, name: str) -> Path:
@@ -169,6 +172,21 @@ def _without_file(images: Sequence[BoxedImage]) -> tuple[str, ...]:
     )
 
 
+def _without_image(folders: Sequence[Path], images: Sequence[Path]) -> tuple[str, ...]:
+    """A note on the files of labels of folders of images that are of no image, if there are any."""
+    expected = {_label_file(image) for image in images}
+    lost = [
+        relative_path(file, labels).as_posix()
+        for labels in map(_label_folder, folders)
+        for file in sorted(walk_files(labels), key=str)
+        if file.suffix == ".txt" and file.name != "classes.txt" and file not in expected
+    ]
+    if not lost:
+        return ()
+    files = number_of(len(lost), "file of labels", "files of labels")
+    return (f"{files} without an image, first '{lost[0]}': left out",)
+
+
 @dataclass(frozen=True)
 class _Form:
     """How many classes there are, and whether key points stand behind the boxes."""
@@ -182,16 +200,24 @@ def _image(folder: Path, image: Path, form: _Form) -> BoxedImage:
     return BoxedImage(Path(os.path.relpath(image, folder)).as_posix(), image, objects, size)
 
 
-def _boxes(image: Path, form: _Form) -> tuple[Boxes, tuple[int, int] | None]:
-    """The boxes of an image and its size, which only its boxes need."""
-    parts = list(image.parts)
+def _label_file(image: Path) -> Path:
+    return _label_folder(image).with_suffix(".txt")
+
+
+def _label_folder(path: Path) -> Path:
+    """The path with the last folder `images` replaced by `labels`."""
+    parts = list(path.parts)
     if "images" not in parts:
         raise UsageError(
-            f"'{image}' is not in a folder 'images'; move it there, and its labels to 'labels'"
+            f"'{path}' is not in a folder 'images'; move it there, and its labels to 'labels'"
         )
-    place = len(parts) - 1 - parts[::-1].index("images")
-    parts[place] = "labels"
-    path = Path(*parts).with_suffix(".txt")
+    parts[len(parts) - 1 - parts[::-1].index("images")] = "labels"
+    return Path(*parts)
+
+
+def _boxes(image: Path, form: _Form) -> tuple[Boxes, tuple[int, int] | None]:
+    """The boxes of an image and its size, which only its boxes need."""
+    path = _label_file(image)
     if not os.path.isfile(path):  # False for a name that is too long, too
         return boxes([], []), None
     try:
