@@ -359,7 +359,7 @@ def test_an_out_that_cannot_be_written_is_refused_before_anything_is_read(tmp_pa
     folders = [(*words, "--out", "file.txt/runs/new") for words in LONG]
     reports = [(command, "absent", "--out", "file.txt/a.html") for command in ("compare", "report")]
     done = steadyeye_each([*folders, *reports], tmp_path)
-    refusals = [refusal(each).removeprefix("steadyeye: ") for each in done]
+    refusals = [refusal(process).removeprefix("steadyeye: ") for process in done]
     cure = "Not a directory; choose another --out"
     assert refusals == [
         *[f"cannot write to 'file.txt/runs/new': {cure}"] * len(folders),

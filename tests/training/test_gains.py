@@ -527,7 +527,7 @@ def test_finished_measurements_are_not_repeated(measurement, clip_model, monkeyp
     after = {file: file.stat().st_mtime_ns for file in out.rglob("*.arrow")}
     assert set(after) == set(before)
     assert {"models", "sources"} <= {kind for kind, _ in built}
-    loaded = [each for each in built if each[0] != "operators"]
+    loaded = [plugin for plugin in built if plugin[0] != "operators"]
     assert len(loaded) == len(set(loaded))
     assert sum(after[file] != before[file] for file in before) == 1
 

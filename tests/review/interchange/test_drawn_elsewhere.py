@@ -154,8 +154,8 @@ def answer_objects(review, tool, out, move):
             {"from_name": n, "to_name": "image", "type": "choices", "value": {"choices": [w]}}
             for n, w in words.items()
         ]
-        named = {"from_name": "object", "to_name": "image", "type": "textarea"}
-        choices.append({**named, "value": {"text": ["cannot tell"]}})
+        control = {"from_name": "object", "to_name": "image", "type": "textarea"}
+        choices.append({**control, "value": {"text": ["cannot tell"]}})
         for task in tasks:
             regions = task["predictions"][0]["result"]
             task["annotations"] = [{"id": 1, "completed_by": "ann", "result": regions + choices}]
@@ -196,8 +196,8 @@ def test_a_moved_box_of_an_object_that_was_asked_about_is_refused(tmp_path, tool
     moved = answer_objects(asking, tool, tmp_path / "a", shrink)
     with pytest.raises(UsageError, match=r"its box was moved from \(.*\) to \(.*; move it back"):
         tool.read_annotations(folder, moved, "ann")
-    kept = answer_objects(asking, tool, tmp_path / "b", round_box)
-    answers = tool.read_annotations(folder, kept, "ann").answers
+    path = answer_objects(asking, tool, tmp_path / "b", round_box)
+    answers = tool.read_annotations(folder, path, "ann").answers
     assert len(answers) == folder.boxes.num_rows > 0
     assert all("boxes" not in answer.answer for answer in answers)
 

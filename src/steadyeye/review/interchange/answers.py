@@ -160,9 +160,9 @@ def take_boxes(
     row = folder.objects.get(key)
     if row is None or not boxes:
         return {}  # an unknown item is refused with all others
-    asked, (box,) = [row[corner] for corner in ("x0", "y0", "x1", "y1")], boxes
-    if max(abs(a - b) for a, b in zip(asked, box["box"], strict=True)) > MOVED:
-        was, now = (", ".join(f"{v:.0f}" for v in corners) for corners in (asked, box["box"]))
+    before, after = [row[corner] for corner in ("x0", "y0", "x1", "y1")], boxes[0]["box"]
+    if max(abs(a - b) for a, b in zip(before, after, strict=True)) > MOVED:
+        was, now = (", ".join(f"{v:.0f}" for v in corners) for corners in (before, after))
         raise UsageError(
             f"its box was moved from ({was}) to ({now}), but it asks about the object in the "
             "first; move it back, boxes are corrected in the stage boxes"
