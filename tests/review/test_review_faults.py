@@ -300,11 +300,26 @@ class Forked(review_load.Server):
 def test_an_acknowledged_decision_is_stored_once_despite_a_fault(fault, kind):
     """As a log outside the server has it."""
     figures = asyncio.run(review_faults.try_fault(fault, kind, 1.5, 4, Forked))
-    assert figures["acknowledged"] == figures["stored"] > 0, figures
-    assert figures["doubled"] == 0, figures
-    # of what was cut off in the middle and could not be sent again
-    assert figures["not acknowledged, stored"] <= (4 if fault == "file deleted" else 0), figures
-    assert set(figures["pages"]) <= {0, 200, 503}, figures
+    assert review_faults.list_losses(figures, 4) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"stored": 92}, "acknowledged decisions are not stored"),
+        ({"acknowledged": 0, "stored": 0}, "nothing was acknowledged"),
+        ({"doubled": 1}, "items have two decisions of one answer"),
+        ({"given up": 1}, "decisions were not taken after the fault"),
+        ({"not acknowledged, stored": 1}, "decisions are stored that were never acknowledged"),
+        ({"pages": {200: 9, 500: 1}}, "pages had other answers than 200 and 503"),
+    ],
+)
+def test_the_benchmark_of_faults_names_each_loss(change, reason):
+    row = {"fault": "locked", "database": "sqlite", "acknowledged": 93, "stored": 93, "doubled": 0}
+    row |= {"given up": 0, "not acknowledged, stored": 0, "pages": {0: 1, 200: 9, 503: 3}}
+    assert review_faults.list_losses(row, 4) == []
+    (loss,) = review_faults.list_losses(row | change, 4)
+    assert loss.startswith(f"locked, sqlite: {reason}: ")
 
 
 # ---- databases that are none

@@ -1,7 +1,9 @@
+import cv2
 import numpy as np
 import pytest
 from PIL import Image as Pillow
 
+import steadyeye as se
 from steadyeye.core.errors import SampleError, UsageError
 from steadyeye.data.images import image_file
 from steadyeye.models.preprocessing.recipe import Preprocessing
@@ -109,3 +111,53 @@ def test_opacity_is_left_out_as_by_pillow(suffix, tmp_path):
     Pillow.fromarray(pixels).save(path, **options.get(suffix, {}))
     expected = np.asarray(Pillow.open(path).convert("RGB"))
     np.testing.assert_array_equal(image_file.read(path), expected)
+
+
+PIXELS = np.random.default_rng(0).integers(0, 256, (24, 32, 3), dtype=np.uint8)
+
+
+def write_mixture(folder):
+    """Eight pictures that can be read, and four that cannot."""
+    folder.mkdir()
+    whole = Pillow.fromarray(PIXELS)
+    for mode, name in [("L", "grey.png"), ("CMYK", "four.tif"), ("P", "palette.png")]:
+        whole.convert(mode).save(folder / name)
+    whole.convert("CMYK").save(folder / "four.jpg")
+    whole.convert("1").save(folder / "bits.png")
+    whole.convert("LA").save(folder / "opaque.png")
+    turned = Pillow.Exif()
+    turned[0x0112] = 6
+    whole.save(folder / "turned.jpg", exif=turned)
+    cv2.imwrite(str(folder / "sixteen.png"), PIXELS[..., ::-1].astype(np.uint16) * 257)
+    for name in ("four.jpg", "grey.png"):
+        content = (folder / name).read_bytes()
+        (folder / f"cut-{name}").write_bytes(content[: len(content) // 2])
+    (folder / "empty.jpg").touch()
+    Pillow.fromarray(PIXELS[..., 0].astype(np.float32)).save(folder / "float.tif")
+
+
+def test_a_mixture_of_pictures_is_read_as_by_pillow_and_the_rest_is_counted(tmp_path):
+    write_mixture(tmp_path / "set")
+    for path in (tmp_path / "set").glob("*.*"):
+        if path.name.startswith(("cut-", "empty", "float", "sixteen")):
+            continue
+        # Pillow decodes JPEG with another rounding of the colours
+        away = np.abs(image_file.read(path) - np.asarray(Pillow.open(path).convert("RGB"), int))
+        assert away.max() <= (1 if path.suffix == ".jpg" else 0), path.name
+    np.testing.assert_array_equal(image_file.read(tmp_path / "set" / "sixteen.png"), PIXELS)
+
+    def see_dark(images):
+        return np.tile([0.9, 0.1], (len(images), 1))
+
+    data = [(path, int(path.suffix == ".jpg")) for path in sorted((tmp_path / "set").iterdir())]
+    run = se.evaluate(see_dark, data, classes=["dark", "light"], on_error="skip")
+    accuracy = run.accuracy()
+    assert (len(run.predictions), accuracy.n, accuracy.value) == (12, 8, 6 / 8)
+    report = run.report(tmp_path / "report.md").read_text()
+    assert "4 of 12 samples" in report
+
+
+def test_a_tiff_of_32_bits_is_said_to_be_one(tmp_path):
+    write_mixture(tmp_path / "set")
+    with pytest.raises(SampleError, match=r"float.tif': .*or has values of 32 bits; convert it"):
+        image_file.read(tmp_path / "set" / "float.tif")

@@ -142,3 +142,74 @@ def test_a_time_without_a_zone_is_the_same_on_every_machine(review, tmp_path, mo
     monkeypatch.undo()
     time.tzset()
     assert moments == [1714564800] * 3
+
+
+def answer_objects(review, tool, out, move):
+    """A file with answers about all objects; `move(box)`: changes of the first one's region."""
+    export(review, tool, out)
+    if tool is label_studio:
+        tasks = json.loads((out / "label_studio/classification.tasks.json").read_text())
+        words = {"well_sized": "yes", "blurry": "no", "occluded": "no", "depiction": "no"}
+        choices = [
+            {"from_name": n, "to_name": "image", "type": "choices", "value": {"choices": [w]}}
+            for n, w in words.items()
+        ]
+        control = {"from_name": "object", "to_name": "image", "type": "textarea"}
+        choices.append({**control, "value": {"text": ["cannot tell"]}})
+        for task in tasks:
+            regions = task["predictions"][0]["result"]
+            task["annotations"] = [{"id": 1, "completed_by": "ann", "result": regions + choices}]
+        move(tasks[0]["annotations"][0]["result"][0]["value"])
+        path = out / "project.json"
+        path.write_text(json.dumps(tasks))
+        return path
+    path = out / "cvat/classification/annotations.xml"
+    tree = ElementTree.parse(path)
+    for image in tree.iter("image"):
+        tag = ElementTree.SubElement(image, "tag", {"label": "steadyeye"})
+        ElementTree.SubElement(tag, "attribute", {"name": "object"}).text = "cannot tell"
+    move(tree.find("image/box").attrib)
+    tree.write(path)
+    return path
+
+
+def shrink(box):
+    """The left half of a box of Label Studio, in percent, or of CVAT."""
+    if "width" in box:
+        box["width"] /= 2
+    else:
+        box["xbr"] = str((float(box["xtl"]) + float(box["xbr"])) / 2)
+
+
+def round_box(box):
+    """As a tool that keeps two decimals writes it."""
+    for side in ("x", "y", "width", "height", "xtl", "ytl", "xbr", "ybr"):
+        if side in box:
+            box[side] = type(box[side])(round(float(box[side]), 2))
+
+
+@pytest.mark.parametrize("tool", [label_studio, cvat])
+def test_a_moved_box_of_an_object_that_was_asked_about_is_refused(tmp_path, tool):
+    sample_boxes(*write(tmp_path, candidates()))
+    folder = review_set.read(tmp_path / "set")
+    asking = Boxes(folder, 0, stages={"classification": 2})
+    moved = answer_objects(asking, tool, tmp_path / "a", shrink)
+    with pytest.raises(UsageError, match=r"its box was moved from \(.*\) to \(.*; move it back"):
+        tool.read_annotations(folder, moved, "ann")
+    path = answer_objects(asking, tool, tmp_path / "b", round_box)
+    answers = tool.read_annotations(folder, path, "ann").answers
+    assert len(answers) == folder.boxes.num_rows > 0
+    assert all("boxes" not in answer.answer for answer in answers)
+
+
+def test_another_box_beside_that_of_an_object_is_refused(tmp_path):
+    sample_boxes(*write(tmp_path, candidates()))
+    folder = review_set.read(tmp_path / "set")
+    asking = Boxes(folder, 0, stages={"classification": 2})
+    path = answer_objects(asking, cvat, tmp_path / "a", round_box)
+    tree = ElementTree.parse(path)
+    image = tree.find("image")
+    image.append(image.find("box"))
+    tree.write(path)
+    with pytest.raises(UsageError, match="it has 2 boxes, but asks about one object; delete the"):
+        cvat.read_annotations(folder, path, "ann")

@@ -138,6 +138,11 @@ class SetFolder:
         return frozenset(self.frames["image"].to_pylist() + self.boxes["image"].to_pylist())
 
     @cached_property
+    def objects(self) -> Mapping[str, Mapping[str, Any]]:
+        """The rows of `boxes` by their id."""
+        return {row["id"]: row for row in self.boxes.to_pylist()}
+
+    @cached_property
     def fingerprint(self) -> str:
         """The SHA-256 of the tables: changes when any frame, label or decision changes.
 

@@ -200,7 +200,8 @@ def decode_by_opencv(data: bytes, name: str, flags: int) -> NDArray[Any]:
         why = error.err if isinstance(error, cv2.error) else str(error)
         raise SampleError(f"cannot decode the {form} '{name}': {why}") from error
     if image is None:
-        raise SampleError(f"cannot decode the {form} '{name}': it is damaged or cut off")
+        deep = ", or has values of 32 bits; convert it to 8 or 16" if form == "TIFF" else ""
+        raise SampleError(f"cannot decode the {form} '{name}': it is damaged or cut off{deep}")
     return image
 
 

@@ -16,6 +16,7 @@ from sqlalchemy import Connection, select, update
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
+from steadyeye.data.annotations.review_set import SetFolder
 from steadyeye.review.database import assignments, decisions, items, reviewers
 from steadyeye.review.protocol import reviewers as people
 from steadyeye.review.protocol.counts import compact_counts
@@ -100,6 +101,9 @@ TEXTS: Mapping[str, Sequence[str]] = {"classification": ("object",)}
 ASKED = {"object": "What is in the box? Name its class, or write: cannot tell"}
 """Question that is answered in words → what is asked."""
 
+SHAPED = ("classification", *DRAWN)
+"""The stages whose pictures have boxes."""
+
 OBJECT = "object"
 """The label of the box that a question is about, because its class is the question."""
 
@@ -136,6 +140,34 @@ def list_shapes(row: "AnsweredItem") -> Sequence[Mapping[str, Any]]:
     if "box" in row.payload:
         return [{"box": row.payload["box"], "label": OBJECT}]
     return list(row.payload.get("boxes", ()))
+
+
+MOVED = 1.0
+"""Pixels by which a corner is moved, and not rounded by a tool."""
+
+
+def take_boxes(
+    folder: SetFolder, stage: str, key: str, boxes: Sequence[Mapping[str, Any]]
+) -> Mapping[str, Any]:
+    """The part of an answer made of the boxes on its picture: none where none were to be drawn.
+
+    Raises `UsageError` if the box of the object that was asked about was moved, or another drawn.
+    """
+    if stage in DRAWN:
+        return {"boxes": list(boxes)}
+    if len(boxes) > 1:
+        raise UsageError(f"it has {len(boxes)} boxes, but asks about one object; delete the others")
+    row = folder.objects.get(key)
+    if row is None or not boxes:
+        return {}  # an unknown item is refused with all others
+    before, after = [row[corner] for corner in ("x0", "y0", "x1", "y1")], boxes[0]["box"]
+    if max(abs(a - b) for a, b in zip(before, after, strict=True)) > MOVED:
+        was, now = (", ".join(f"{v:.0f}" for v in corners) for corners in (before, after))
+        raise UsageError(
+            f"its box was moved from ({was}) to ({now}), but it asks about the object in the "
+            "first; move it back, boxes are corrected in the stage boxes"
+        )
+    return {}
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ from steadyeye.data.annotations.review_set import SetFolder, image_path
 from steadyeye.review.interchange.answers import (
     CANNOT_TELL,
     FORMS,
+    SHAPED,
     TEXTS,
     Annotation,
     Annotations,
@@ -42,6 +43,7 @@ from steadyeye.review.interchange.answers import (
     list_answered,
     list_shape_labels,
     list_shapes,
+    take_boxes,
     to_choices,
     to_texts,
 )
@@ -349,8 +351,10 @@ def _read_answer(
     if stage == "anchors":
         labels = [tag.get("label", "") for tag in image.iterfind("tag")]
         answer["labels"] = [label for label in labels if label != ANSWER]
-    if stage in DRAWN:
-        answer["boxes"] = _read_boxes(image, read_size(image_path(folder.root, key)))
+    if stage in SHAPED:
+        name = key if stage in DRAWN else folder.objects[key]["image"]
+        shapes = _read_boxes(image, read_size(image_path(folder.root, name)))
+        answer |= take_boxes(folder, stage, key, shapes)
     return answer, words.get("comment", "")
 
 

@@ -27,6 +27,7 @@ from steadyeye.data.annotations.review_set import SetFolder, image_path
 from steadyeye.review.interchange.answers import (
     ASKED,
     FORMS,
+    SHAPED,
     TEXTS,
     Annotation,
     Annotations,
@@ -36,6 +37,7 @@ from steadyeye.review.interchange.answers import (
     list_answered,
     list_shape_labels,
     list_shapes,
+    take_boxes,
     to_choices,
     to_texts,
 )
@@ -57,7 +59,7 @@ def build_config(stage: str, classes: Sequence[str], *, tracks: bool = False) ->
     if stage in ("pairs", "joint"):
         lines.append('  <Image name="anchor" value="$anchor" zoom="true"/>')
     lines.append('  <Image name="image" value="$image" zoom="true"/>')
-    if stage in ("classification", *DRAWN):
+    if stage in SHAPED:
         lines += [
             '  <RectangleLabels name="boxes" toName="image" canRotate="false">',
             *(
@@ -313,7 +315,8 @@ def _name_annotator(who: Any) -> str:
 def _read_answer(folder: SetFolder, data: Entry, result: Sequence[Entry]) -> tuple[Entry, str]:
     stage = data["stage"]
     choices: dict[str, str] = {}
-    answer: dict[str, Any] = {"boxes": list(_read_boxes(folder, data, result))}
+    shapes = list(_read_boxes(folder, data, result))
+    answer: dict[str, Any] = dict(take_boxes(folder, stage, data["key"], shapes))
     comment = ""
     for part in result:
         name, value = part["from_name"], part["value"]
@@ -325,15 +328,13 @@ def _read_answer(folder: SetFolder, data: Entry, result: Sequence[Entry]) -> tup
             answer[name] = list(value["choices"])
         elif part["type"] == "choices":
             (choices[name],) = value["choices"]
-    if stage not in DRAWN:
-        del answer["boxes"]
     return {**answer, **from_choices(stage, choices)}, comment
 
 
 def _read_boxes(folder: SetFolder, data: Entry, result: Sequence[Entry]) -> Iterator[Entry]:
     image = next(iter(re.findall(IMAGE, str(data["image"]))), "")
     numbers = {p.get("id"): p["value"]["number"] for p in result if p["from_name"] == "track"}
-    for part in result if data["stage"] in DRAWN else ():
+    for part in result if data["stage"] in SHAPED else ():
         if part["type"] in WORDS:
             continue
         _check_region(part)
