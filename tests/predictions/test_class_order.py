@@ -138,6 +138,49 @@ def test_a_bad_detector_is_not_warned_of(order, accuracy, seed):
     assert describe_class_order(detect(order, accuracy, seed)[0]) == ""
 
 
+def count_labels_from(start, classes=(2, 7, 14), **options):
+    """A detector of 20 classes whose labels count from `start`, on data of three of them."""
+    predictions, _, label = detect(range(CLASSES), **options)
+    detections = predictions.detections
+    own = np.full(20, -1)
+    own[list(classes)] = range(3)
+    names = tuple(f"class {i}" for i in range(20))
+    label = np.asarray(classes)[detections.label % 3] + start
+    truth = replace(predictions.boxes, label=predictions.boxes.label % 3)
+    known = np.flatnonzero(own[label] >= 0)
+    of_data = replace(
+        detections,
+        label=own[label][known],
+        **{
+            name: getattr(detections, name)[known]
+            for name in ("image", "boxes", "score", "crowd", "area")
+        },
+    )
+    return replace(
+        predictions,
+        classes=tuple(names[i] for i in classes),
+        model_classes=names,
+        model_to_data_class=own,
+        boxes=truth,
+        detections=of_data,
+        raw_detections=replace(detections, label=label),
+    )
+
+
+@pytest.mark.parametrize(("start", "words"), [(1, "one too high"), (-1, "one too low")])
+@pytest.mark.parametrize("seed", range(3))
+def test_labels_that_count_from_another_number_are_named(start, words, seed):
+    """The classes beside those of the data are not in the data, so none seems exchanged."""
+    sentence = describe_class_order(count_labels_from(start, seed=seed))
+    assert sentence.startswith(f"the labels of the detections seem to be {words}: ")
+    assert "objects are right instead of" in sentence
+
+
+@pytest.mark.parametrize("accuracy", [0.0, 0.5, 1.0])
+def test_labels_that_count_from_0_are_not_warned_of(accuracy):
+    assert describe_class_order(count_labels_from(0, accuracy=accuracy)) == ""
+
+
 def test_a_detector_without_detections_or_objects_is_not_warned_of():
     predictions = detect(ROTATED)[0]
     nothing = box_table(np.zeros(0, int), np.zeros(0, int), np.zeros((0, 4)), np.zeros(0))

@@ -20,6 +20,7 @@ from steadyeye.core.stats.paired import difference, prepare_outcomes
 from steadyeye.core.stats.proportions import tango
 from steadyeye.core.stats.trials import Statistic, Trials
 from steadyeye.core.types import Result
+from steadyeye.metrics.map import map as map_
 from steadyeye.metrics.relative_mce import relative_mce
 from steadyeye.report.gate import (
     FAILS,
@@ -37,7 +38,12 @@ from steadyeye.report.gate import (
 from steadyeye.report.gate_verdict import write_metrics
 from steadyeye.report.sample_size import to_show
 from steadyeye.runner.collect import ask
-from steadyeye.testing import example_corruptions, example_tracks, example_video
+from steadyeye.testing import (
+    example_corruptions,
+    example_detections,
+    example_tracks,
+    example_video,
+)
 
 
 def anchors(right, model="m", videos=None, **names):
@@ -227,6 +233,21 @@ def test_nothing_to_count_shows_nothing():
     nothing = replace(nothing, errors=np.array(["x"] * 3))
     (verdict,) = judged(nothing, "accuracy >= 0.5")
     assert (verdict.outcome, verdict.why) == (OPEN, "the value has no interval")
+
+
+def test_a_value_without_an_interval_that_does_not_meet_it_does_not_hold():
+    """mAP of too few images: it cannot be shown to hold, but its value may be wrong already."""
+    few = example_detections(sets=4)
+    boxes = few.detections.boxes.copy()
+    boxes[::3] += 1_000
+    few = replace(few, detections=replace(few.detections, boxes=boxes))
+    value = map_(few).value
+    assert 0 < value < 1
+    assert map_(few).low is None
+    (below,) = judged(few, f"map >= {value + 0.01:.4f}")
+    assert (below.outcome, below.why) == (FAILS, "the value has no interval")
+    (above,) = judged(few, f"map >= {value - 0.01:.4f}")
+    assert (above.outcome, above.why) == (OPEN, "the value has no interval")
 
 
 def test_ranks_are_judged_in_ranks():

@@ -382,6 +382,9 @@ def test_a_cell_of_the_timeline_leads_to_its_frame(open_report, followed):
     assert "lost" in page.locator(".moving .line").inner_text()
     boxes = page.locator(".moving svg text, .moving .key").all_text_contents()
     assert any("lost" in text for text in boxes), boxes
+    legend = " ".join(page.locator(".legend").inner_text().split())
+    assert legend.startswith("● no fault ✗ fault height"), "without labels no frame is right"
+    assert page.locator(".player input").get_attribute("aria-valuetext").endswith(", fault")
     assert table.locator("td.now").count() == table.locator("tr").count()
     assert "now" in cell.get_attribute("class")
     for look in LOOKS[::2]:

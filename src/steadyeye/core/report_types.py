@@ -107,7 +107,8 @@ class Film:
     Such as all frames of a set, all levels of an operator, or one second of a video; all images
     have the same size. `start`: the frame that is shown first. `fixed`: number of the exhibit's
     first pictures that stay beside it, such as the anchor. `bar`: the meaning of its frames'
-    scores. `lanes`: a row of a timeline for each object, below the frames.
+    scores. `lanes`: a row of a timeline for each object, below the frames. `verdicts`: what `right`
+    of a frame says if it is true, and if not; without labels nothing is right.
     """
 
     frames: tuple[FilmFrame, ...]
@@ -115,6 +116,7 @@ class Film:
     fixed: int = 0
     bar: str = "probability"
     lanes: tuple[Lane, ...] = ()
+    verdicts: tuple[str, str] = ("right", "wrong")
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,10 @@ SIDES = (*range(224, 801, 32), 300, 896, 960, 1024, 1088, 1152, 1280, 1333, 1536
 FACTORS = (0.25, 0.5, 2.0, 4.0)
 PARTS = ((1.0, "shares of the image's sides"), (100.0, "percent of the image's sides"))
 """What a whole side is written as, and its words."""
-FORMAT = "boxes are x0 y0 x1 y1 in pixels of the image (in COCO's files x y width height)"
+FORMAT = (
+    "boxes are x0 y0 x1 y1 in pixels of the image, of a model file in pixels of its input "
+    "(in COCO's files x y width height)"
+)
 
 
 def describe_mismatch(

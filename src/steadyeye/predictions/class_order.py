@@ -3,6 +3,7 @@
 Names in the order of the alphabet, of folders or of the list of another training give predictions
 that are wrong, but wrong in the same way: each class stands where another one should. The order is
 learned from every second video and tested on the others, so that chance does not look like one.
+Labels of a detector that count from 1 name the next class in its list, which the data may not have.
 """
 
 from itertools import islice
@@ -11,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.boxes import iou
+from steadyeye.core.boxes import BoxTable, iou
 from steadyeye.core.errors import list_texts
 from steadyeye.core.format import number_of, percent
 from steadyeye.core.predictions import Predictions
@@ -39,9 +40,14 @@ def describe_class_order(predictions: Predictions) -> str:
     detector only true objects in the first `IMAGES` images with objects that a detection of any
     class overlaps by half.
     """
+    shift = _describe_shift(predictions)
+    if shift:
+        return shift
     noun = "object" if predictions.boxes is not None else "sample"
-    list_answers = _list_objects if noun == "object" else _list_samples
-    rows, true, predicted = list_answers(predictions)
+    if predictions.boxes is None:
+        rows, true, predicted = _list_samples(predictions)
+    else:
+        rows, true, predicted = _list_objects(predictions.boxes, predictions.detections)
     as_read = float((true == predicted).mean()) if len(rows) else 1.0
     if len(rows) < LEAST or as_read * TIMES > 1:
         return ""
@@ -74,10 +80,33 @@ def _list_samples(predictions: Predictions) -> Answers:
     return rows, predictions.truth[rows].argmax(axis=1), predictions.predicted_class[rows]
 
 
-def _list_objects(predictions: Predictions) -> Answers:
+def _describe_shift(predictions: Predictions) -> str:
+    """Whether a detector's labels, before they are mapped to the data, seem to be off by one."""
+    truth, own = predictions.boxes, predictions.model_to_data_class
+    if truth is None or own is None or predictions.raw_detections is None:
+        return ""
+    _, true, label = _list_objects(truth, predictions.raw_detections)
+    if len(true) < LEAST:
+        return ""
+    # a label beyond the list is of no class
+    padded = np.concatenate([[-1], own, [-1]])
+    too_low, as_read, too_high = (
+        float((padded[label + 1 - off] == true).mean()) for off in (-1, 0, 1)
+    )
+    best = max(too_low, too_high)
+    if best < max(as_read * TIMES, as_read + MORE):
+        return ""
+    words = "one too high" if best == too_high else "one too low"
+    return (
+        f"the labels of the detections seem to be {words}: with others, "
+        f"{percent(best)} of {number_of(len(true), 'object')} are right instead of "
+        f"{percent(as_read)}; labels are places in the list of the model's classes, from 0"
+    )
+
+
+def _list_objects(truth: BoxTable, detections: BoxTable | None) -> Answers:
     """Rows of true objects, their class, and that of the surest detection on them."""
-    truth, detections = predictions.boxes, predictions.detections
-    if truth is None or detections is None:
+    if detections is None:
         return (np.zeros(0, np.intp),) * 3
     answers: list[tuple[int, int, int]] = []
     for image, own, surest in islice(list_image_boxes(truth, detections), IMAGES):

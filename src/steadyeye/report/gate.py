@@ -148,7 +148,9 @@ def _check_requirement(table: Predictions, required: Requirement, least: int) ->
     ends = result.value, result.low, result.high
     if result.value is None or near is None or far is None:
         why = "the value has no interval"
-        return GateVerdict(*about, OPEN, numbers, result.n, method, why, among, *ends)
+        may_hold = result.value is None or required.is_met(result.value)
+        outcome = OPEN if may_hold else FAILS
+        return GateVerdict(*about, outcome, numbers, result.n, method, why, among, *ends)
     outcome = _outcome(required.is_met(result.value), required.is_met(near), result.n >= least)
 
     def count_needed() -> str:

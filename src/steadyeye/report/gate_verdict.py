@@ -16,8 +16,8 @@ OPEN = "is not certain with this much data"
 class GateVerdict:
     """The verdict on one requirement for one model and its data.
 
-    `outcome`: `HOLDS` if the bound of the 95 % interval meets it; `FAILS` if the value does not;
-    `OPEN` if the value does and the bound does not. `numbers`: the value with its interval; of a
+    `outcome`: `HOLDS` if the bound of the 95 % interval meets it; `FAILS` if the value does not,
+    also without an interval; `OPEN` otherwise. `numbers`: the value with its interval; of a
     difference, by how much the model is better. `classes`: number of classes among which the model
     chose; None if the requirement is not about predictions. `why`: more about the outcome. `value`,
     `low`, `high`: the numbers in the metric's unit, shares in 0…1. `videos`: the interval for

@@ -260,7 +260,8 @@ def _film(model: _Followed, first: int, last: int, start: int) -> Film:
     same = np.flatnonzero(model.objects.track == model.objects.track[first])
     low, high = max(first - FILM, int(same[0])), min(last + FILM, int(same[-1]))
     frames = tuple(_frame(model, at) for at in range(low, high + 1))
-    return Film(frames, start=start - low, bar="score")
+    verdicts = ("detected", "lost or below the threshold")
+    return Film(frames, start=start - low, bar="score", verdicts=verdicts)
 
 
 def _frame(model: _Followed, at: int) -> FilmFrame:

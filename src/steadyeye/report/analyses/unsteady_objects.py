@@ -53,6 +53,8 @@ WORDS = {
 
 LABELS = {PRESENT: "", WEAK: "weak", RENAMED: "renamed", LOST: "lost", UNKNOWN: "not known"}
 """Short words for the label of a box; stored pictures of a run contain them."""
+VERDICTS = ("no fault", "fault")
+"""Words for the frames of a film; without labels nothing is right or wrong."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,8 +88,8 @@ def unsteady_objects(evaluated: Sequence[Evaluated]) -> Section | None:
             " ".join(map(_describe, models)),
             "These are the worst seconds, not typical ones. In a film, each row of the "
             "timeline is one object, and a cell leads to its frame. The box of a lost object "
-            "marks its expected place. Beside a box, weak means below the threshold, and other "
-            "class means a change of class.",
+            "marks its expected place. Beside a box, weak means below the threshold, and "
+            "renamed means of another class than in most frames of the object.",
         ),
         tables=(_table(turns),),
         exhibits=tuple(_exhibit(model, second) for model, second in turns),
@@ -166,7 +168,7 @@ def _exhibit(model: _Model, second: UnsteadySecond) -> Exhibit:
         data=predictions.data,
         pictures=tuple(_picture(model, int(row), tracks) for row in dict.fromkeys(strip.tolist())),
         wide=True,
-        film=Film(frames, start=start, bar="share of objects detected", lanes=lanes),
+        film=Film(frames, start, bar="share of objects detected", lanes=lanes, verdicts=VERDICTS),
         labels=tuple(dict.fromkeys(_class_of(model, track) for track in tracks)),
     )
 

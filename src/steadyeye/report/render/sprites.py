@@ -131,6 +131,7 @@ class Reels:
                 "start": film.start,
                 "fixed": film.fixed,
                 "bar": film.bar,
+                "verdicts": film.verdicts,
                 "frames": [_frame(frame, still.get(frame.sample)) for frame in film.frames],
                 "lanes": [_lane(lane) for lane in film.lanes],
             }

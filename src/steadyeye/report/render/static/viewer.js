@@ -240,7 +240,7 @@ function verdict(frame) {
 function legend(film, answers) {
   const key = (name, text) => element("span", { className: `key ${name}` }, element("i"), text);
   const judged = film.frames.some((one) => one.right !== undefined);
-  const shown = judged ? [key("right", "● right"), key("wrong", "✗ wrong")] : answers.slice(0, HUES).map((answer, i) => key(`hue${i}`, answer));
+  const shown = judged ? [key("right", `● ${film.verdicts[0]}`), key("wrong", `✗ ${film.verdicts[1]}`)] : answers.slice(0, HUES).map((answer, i) => key(`hue${i}`, answer));
   if (!judged && answers.length > HUES) shown.push(key(`hue${HUES}`, "another"));
   if (film.fixed) shown.push(element("span", { textContent: "◉ anchor" }));
   if (film.frames.some((one) => one.score !== undefined)) shown.push(element("span", { textContent: `height: ${film.bar}` }));
@@ -263,7 +263,7 @@ function turn(to) {
   }
   const range = part("input");
   range.value = view.frame;
-  range.setAttribute("aria-valuetext", `${frame.at}: ${frame.line}${sign && `, ${verdict(frame)}`}`);
+  range.setAttribute("aria-valuetext", `${frame.at}: ${frame.line}${sign && `, ${film.verdicts[frame.right ? 0 : 1]}`}`);
   [...part(".bars").children].forEach((bar, i) => bar.classList.toggle("now", i === view.frame));
   for (const row of part(".lanes").querySelectorAll("tr")) [...row.cells].forEach((cell, i) => cell.classList.toggle("now", i === view.frame + 1));
 }
