@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core import plugins
 from steadyeye.core.boxes import iou
-from steadyeye.core.errors import SampleError
+from steadyeye.core.errors import SampleError, UsageError
 from steadyeye.core.format import percent
 from steadyeye.core.model_stages import Triple, can_normalise
 from steadyeye.core.spec import parse
@@ -111,7 +111,11 @@ def _share_right(
 
 
 def _is_right(task: Task, model: Model | Detector, sample: Sample, image: Image) -> bool:
-    (answer,) = model([image])
+    try:
+        (answer,) = model([image])
+    except UsageError:
+        # an input of bytes takes pixels alone, and some values make scores infinite
+        return False
     items = [InferenceItem(sample, dict(sample.tags), answer, size=image.shape[:2])]
     rows = detect.build_rows(task, items) if task.detects else classify.build_rows(task, items)
     detections = rows.detections
