@@ -198,6 +198,11 @@ def _entry(path: Place, video: str, entry: Any) -> dict[str, Any]:
     return {**entry, "labels": _names(several)}
 
 
+def split_labels(cell: str) -> list[str]:
+    """The labels in a cell of a CSV file: `car | bicycle`."""
+    return _names(cell.split("|"))
+
+
 def _names(labels: Sequence[str]) -> list[str]:
     # in their order and as often as they stand there: DAVIS numbers the objects of a sequence so
     return list(filter(None, map(_name, labels)))
@@ -224,7 +229,7 @@ def _csv(path: Place) -> dict[str, Any]:
     for row in rows:
         video, labels = (
             compose(row.get("video")),
-            _names((row.get("labels") or row.get("label")).split("|")),
+            split_labels(row.get("labels") or row.get("label")),
         )
         if not video or not labels:
             raise UsageError(
