@@ -13,8 +13,8 @@ import numpy as np
 
 from steadyeye.core.errors import UNPRINTABLE, UsageError, shorten, unknown
 from steadyeye.core.storage.files import Place, place
+from steadyeye.core.storage.number_columns import list_unread_numbers
 from steadyeye.core.storage.text_files import (
-    list_unread_numbers,
     read_json,
     read_table,
     read_text,
@@ -69,6 +69,22 @@ def classes_of_names(pairs: Mapping[str, str | None], path: Place | None = None)
     texts = tuple(pairs)
     wnids = tuple(wnid or _meaning(name, texts) for name, wnid in pairs.items())
     return Classes(tuple(pairs), wnids if any(wnids) else None)
+
+
+def find_class(name: str, classes: Classes, title: str) -> int:
+    """The position of a class by its name, whose accents may be written in either form.
+
+    Raises `UsageError` for a name of no class; `title`: "class of 'a.jpg'".
+    """
+    place = _places(classes.names).get(unicodedata.normalize("NFC", name))
+    if place is None:
+        raise unknown(title, name, classes.names)
+    return place
+
+
+@cache
+def _places(names: tuple[str, ...]) -> Mapping[str, int]:
+    return {unicodedata.normalize("NFC", name): place for place, name in enumerate(names)}
 
 
 def close_list(classes: Classes) -> Classes:

@@ -1,7 +1,7 @@
 """Photos that show the same, as pm-sets: bursts of a camera, near duplicates, sets of a table."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from operator import itemgetter
 
@@ -11,7 +11,7 @@ from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.files import Place, place, relative_path
 from steadyeye.core.storage.text_files import Row, read_table
 from steadyeye.core.types import Classes, Labels
-from steadyeye.data.classes.class_lists import classes_of_names, read
+from steadyeye.data.classes.class_lists import classes_of_names, find_class, read
 from steadyeye.data.images import image_file
 from steadyeye.data.images.image_file import SUFFIXES
 from steadyeye.data.images.image_header import note_orientations, read_time
@@ -213,11 +213,8 @@ def _read_labels(
             raise UsageError(f"the table of labels '{labels}' has no label; write one per photo")
     texts = sorted({name for own in names.values() for name in own})
     known = read(classes) if classes else classes_of_names(dict.fromkeys(texts))
-    return known, {id_: _places(own, known, id_) for id_, own in names.items()}
 
+    def places(id_: str) -> Labels:
+        return tuple(sorted({find_class(name, known, f"class of '{id_}'") for name in names[id_]}))
 
-def _places(names: Sequence[str], known: Classes, id_: str) -> Labels:
-    for name in names:
-        if name not in known.names:
-            raise unknown(f"class of '{id_}'", name, known.names)
-    return tuple(sorted({known.names.index(name) for name in names}))
+    return known, {id_: places(id_) for id_ in names}

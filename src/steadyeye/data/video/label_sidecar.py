@@ -24,8 +24,8 @@ from typing import Any
 
 from steadyeye.core.errors import UsageError, list_texts, shorten, unknown
 from steadyeye.core.storage.files import URL, Place
+from steadyeye.core.storage.number_columns import list_unread_numbers
 from steadyeye.core.storage.text_files import (
-    list_unread_numbers,
     read_json,
     read_table,
     read_whole,
