@@ -433,6 +433,9 @@ def test_bases_are_found_by_data_and_name():
         against([a], [replace(a, fingerprint="g")], 0.5)
     with pytest.raises(UsageError, match=r"shares are in 0…1; write 0\.02 or 2%"):
         against([a], [a], 2)
+    limit = tolerance((), "accuracy", "150%", against=True)
+    with pytest.raises(UsageError, match=r"--max-drop 150%: shares are in 0…1; write 0% to 100%"):
+        gate([a], (), [a], limit)
 
 
 def test_only_what_both_predicted_is_held():
@@ -592,7 +595,8 @@ def test_a_run_that_the_gate_cannot_judge_is_refused(runs, words, why):
     ("text", "message"),
     [
         ("mce <= 120", r"ratios are in 0…10; write 1\.2 or 120%"),
-        ("mce <= -0.1", "ratios are in 0…10"),
+        ("mce <= -0.1", "ratios are in 0…10; write 0% to 1000%"),
+        ("mce(baseline='none') <= 110%", "'.* <= 110%': shares are in 0…1; write 0% to 100%"),
         ("relative_mce <= 70", r"differences of ratios are in −10…10; write 0\.7 or 70%"),
         ("mce(baseline='none') <= 1.2", "shares are in 0…1"),
     ],

@@ -39,7 +39,7 @@ def write_pictures(folder, count):
     return colours, labels
 
 
-def save_network(path, mean, std, order="rgb"):
+def save_network(path, mean, std, order="rgb", takes_bytes=False):
     """The class whose normalised colour is nearest to the mean of the input: 2 c·x − c·c."""
     centres = normalise(COLOURS, mean, std)[:, :: 1 if order == "rgb" else -1]
     weights = {"matrix": 2 * centres.T, "bias": -(centres**2).sum(axis=1)}
@@ -55,6 +55,10 @@ def save_network(path, mean, std, order="rgb"):
     ]
     values = [numpy_helper.from_array(v.astype(np.float32), name) for name, v in weights.items()]
     graph = helper.make_graph(nodes, "nearest", *ends, values)
+    if takes_bytes:
+        graph.node.insert(0, helper.make_node("Cast", ["bytes"], ["images"], to=TensorProto.FLOAT))
+        graph.input[0].name = "bytes"
+        graph.input[0].type.tensor_type.elem_type = TensorProto.UINT8
     opsets = [helper.make_opsetid("", 17)]
     onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=9), path)
 
@@ -180,6 +184,18 @@ def test_a_network_that_learned_nothing_is_not_warned_of(tmp_path, seed):
     for picture, label in zip(pictures, random.permutation(labels), strict=True):
         picture.rename(tmp_path / "pictures" / NAMES[label] / f"again {picture.name}")
     assert run(tmp_path, *WAY["values in 0…255"]).predictions.warning == ""
+
+
+def test_a_network_whose_input_is_bytes_runs_however_often_it_is_wrong(tmp_path):
+    """It refuses every other normalisation."""
+    _, labels = write_pictures(tmp_path, 48)
+    pixels = WAY["values in 0…255"]
+    save_network(tmp_path / "net.onnx", *pixels, order="bgr", takes_bytes=True)
+    wrong = run(tmp_path, *pixels)
+    right = count_right(COLOURS[labels][:, ::-1], labels, pixels, pixels)
+    assert right < 0.7
+    assert wrong.accuracy().value == pytest.approx(right)
+    assert wrong.predictions.warning == ""
 
 
 def test_channels_in_the_order_of_the_recipe(tmp_path):

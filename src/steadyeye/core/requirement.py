@@ -52,6 +52,13 @@ def is_at(value: float, number: float) -> bool:
     return abs(value - number) <= CLOSE
 
 
+def advise_number(number: float, is_percent: bool, least: float, most: float) -> str:
+    """What to write for a number outside `least` … `most`: 70 was meant as 70 %."""
+    if not is_percent and least <= number / 100 <= most:
+        return f"write {number / 100:g} or {number:g}%"
+    return f"write {100 * least:g}% to {100 * most:g}%"
+
+
 def parse_requirement(text: str) -> Requirement:
     """The requirement in `text`; a number with % is a hundredth of it.
 

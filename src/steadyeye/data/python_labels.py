@@ -7,9 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import Boxes
-from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Classes, Labels
-from steadyeye.data.classes.class_lists import from_names, read_given, read_index_to_label
+from steadyeye.data.classes.class_lists import (
+    find_class,
+    from_names,
+    read_given,
+    read_index_to_label,
+)
 from steadyeye.data.python_boxes import CATEGORY_KEYS, BoxRow, holds_boxes, number_boxes, read_boxes
 from steadyeye.data.python_items import LABEL_KEYS, ask, describe, read_array
 
@@ -109,9 +114,7 @@ def number_label(label: Label, known: Classes | None, name: str) -> Labels:
     places = []
     for part in parts:
         if isinstance(part, str):
-            if part not in known.names:
-                raise unknown(f"class of '{name}'", part, known.names)
-            places.append(known.names.index(part))
+            places.append(find_class(part, known, f"class of '{name}'"))
         elif not 0 <= part < len(known):
             if part == -1:  # datasets write −1 where a label is not told
                 continue

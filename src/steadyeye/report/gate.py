@@ -8,7 +8,12 @@ from xml.etree import ElementTree
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import UNITS, clean_xml, format_metric, format_metric_ends, number_of
 from steadyeye.core.predictions import Predictions, samples
-from steadyeye.core.requirement import Requirement, parse_number, parse_requirement
+from steadyeye.core.requirement import (
+    Requirement,
+    advise_number,
+    parse_number,
+    parse_requirement,
+)
 from steadyeye.core.spec import Spec, split
 from steadyeye.core.stats.paired import difference, prepare_outcomes
 from steadyeye.core.stats.trials import Outcomes
@@ -178,8 +183,9 @@ def _check_reach(required: Requirement, result: Result) -> None:
     if result.unit == "difference" and UNITS.get(required.spec.name) != "pp":
         least, most, kind = -RATIO, RATIO, f"differences of ratios are in −{RATIO:g}…{RATIO:g}"
     if not least <= required.number <= most:
-        number = required.number
-        raise UsageError(f"'{required}': {kind}; write {number / 100:g} or {number:g}%")
+        is_percent = required.text.endswith("%")
+        advice = advise_number(required.number, is_percent, least, most)
+        raise UsageError(f"'{required}': {kind}; {advice}")
 
 
 def _check_drop(
@@ -200,9 +206,9 @@ def _check_drop(
             f"--max-drop {100 * drop:g}%: {spec.name} is no share; write its number without %"
         )
     if result.unit in REACH and drop > 1:
-        raise UsageError(
-            f"--max-drop {drop:g}: shares are in 0…1; write {drop / 100:g} or {drop:g}%"
-        )
+        written = f"{100 * drop:g}%" if allowance.is_percent else f"{drop:g}"
+        advice = advise_number(drop, allowance.is_percent, 0, 1)
+        raise UsageError(f"--max-drop {written}: shares are in 0…1; {advice}")
     allowed = f"{spec} at most {amount(drop, result.unit)} worse than the base, {old.model}"
     about = (allowed, new.model, new.data)
     outcomes = [_outcomes(table, spec) for table in pair][:: -1 if ask(spec).lower else 1]

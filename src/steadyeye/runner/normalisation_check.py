@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core import plugins
 from steadyeye.core.boxes import iou
+from steadyeye.core.errors import UsageError
 from steadyeye.core.format import percent
 from steadyeye.core.model_stages import Triple, can_normalise, stages
 from steadyeye.core.spec import parse
@@ -133,7 +134,11 @@ def _infer_sample(pipeline: Pipeline, sample: Sample, decoded_once: Sample) -> I
     """The item of a sample with its answer or error; no image is decoded for what is cached."""
     decoding = Prefetch(partial(decode_sample, pipeline.task, decoded_once), None)
     item = InferenceItem(sample, dict(sample.tags), decoding=decoding)
-    pipeline.infer_batch([item])
+    try:
+        pipeline.infer_batch([item])
+    except UsageError as error:
+        # an input of bytes takes pixels alone, and some values make scores infinite
+        item.error = str(error)
     return item
 
 

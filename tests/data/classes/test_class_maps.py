@@ -371,6 +371,19 @@ def test_every_form_of_a_list(tmp_path, name, text):
     )
 
 
+@pytest.mark.parametrize("start", [0, 1])
+def test_a_class_list_in_another_order_than_its_numbers_is_refused(start, tmp_path):
+    # the first line is the model's first class, so two classes would be exchanged
+    file = tmp_path / "classes.csv"
+    file.write_text(f"Index;Name\n{start};ant\n{start + 2};cat\n{start + 1};bee\n")
+    with pytest.raises(UsageError, match="is not in the order of its column 'Index'; sort its"):
+        read(str(file))
+    for numbers in ((start, start + 1, start + 2), (90, 5, 7)):  # of the images of each class
+        lines = [f"{n};{name}\n" for n, name in zip(numbers, ("ant", "bee", "cat"), strict=True)]
+        file.write_text("Index;Name\n" + "".join(lines))
+        assert read(str(file)).names == ("ant", "bee", "cat")
+
+
 def test_class_lists_are_read_from_json_and_by_name(tmp_path):
     file = tmp_path / "list.json"
     for text in ('["dog", "n02123045"]', '{"1": "n02123045", "0": "dog"}'):

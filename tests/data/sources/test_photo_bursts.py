@@ -1,5 +1,7 @@
 """Bursts and near duplicates as pm-sets, with times as Pillow writes them."""
 
+import unicodedata
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -81,6 +83,37 @@ def test_near_duplicates_and_folders_and_tables(photos, tmp_path):
     (tmp_path / "sets.csv").write_text("file,set\ncat/c.jpg,x\ncat/a.jpg,x\ndog/e.jpg,y\n")
     by_table = photo_bursts(str(photos), by="column", table=str(tmp_path / "sets.csv"))
     assert sets(by_table) == {"x": [("cat/c.jpg", -1), ("cat/a.jpg", 0)]}
+
+
+@pytest.mark.parametrize("by", ["folder", "time"])
+def test_numbers_in_names_are_in_their_order(by, tmp_path):
+    for number in (9, 10, 8):  # of one second, as a burst is without fractions of seconds
+        picture = Image.new("RGB", (8, 8))
+        exif = picture.getexif()
+        exif[0x0132] = "2024:05:01 12:00:00"
+        picture.save(tmp_path / f"IMG_{number}.jpg", exif=exif)
+    ((_, members),) = sets(photo_bursts(str(tmp_path), by=by)).items()
+    assert members == [("IMG_8.jpg", -1), ("IMG_9.jpg", 0), ("IMG_10.jpg", 1)]
+
+
+@pytest.mark.parametrize(("on_disk", "in_file"), [("NFC", "NFD"), ("NFD", "NFC")])
+def test_labels_and_sets_in_tables(on_disk, in_file, photos):
+    folder = photos / unicodedata.normalize(on_disk, "Äpfel")
+    (photos / "cat").rename(folder)
+    name = unicodedata.normalize(in_file, "Äpfel")
+    rows = [("a", "cat"), ("a", "pet"), ("b", "cat | pet"), ("c", "")]
+    table = photos / "table.csv"
+    table.write_text("file,label\n" + "".join(f"{name}/{a}.jpg,{b}\n" for a, b in rows))
+    source = photo_bursts(str(folder.parent), labels=str(table))
+    assert source.classes.names == ("cat", "pet")
+    truths = {sample.id.rpartition("/")[2]: sample.truth for sample in source}
+    assert [truths[f"{photo}.jpg"] for photo in "abcd"] == [(0, 1), (0, 1), (), ()]
+    table.write_text(f"file,set\n{name}/a.jpg,x\n{name}/b.jpg,x\n")
+    by_table = sets(photo_bursts(str(photos), by="column", table=str(table)))
+    assert [offset for _, offset in by_table["x"]] == [-1, 0]
+    table.write_text(f"file,label\n{name}/a.jpg,\n")
+    with pytest.raises(UsageError, match=r"table of labels '.*' has no label; write one"):
+        photo_bursts(str(photos), labels=str(table))
 
 
 def test_numbers_are_those_of_counting_by_hand(photos):

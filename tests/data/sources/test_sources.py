@@ -1,7 +1,9 @@
 """Sources that are folders: their contents, and faults."""
 
 import shutil
+import unicodedata
 
+import numpy as np
 import pytest
 from PIL import Image
 from tiny_files import write_video
@@ -10,6 +12,7 @@ from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import parse
 from steadyeye.data.images import image_file
+from steadyeye.data.python_data import read_items
 
 
 def build(text):
@@ -79,6 +82,24 @@ def test_files_beside_frames_that_are_no_images_are_in_the_notes(kind, photos):
     (photos / "parrot" / "owl4.heic").write_bytes(b"")
     notes = build(kind.format(photos)).notes
     assert any(note.startswith("1 file left out, first 'parrot/owl4.heic'") for note in notes)
+
+
+@pytest.mark.parametrize(("on_disk", "in_list"), [("NFC", "NFD"), ("NFD", "NFC")])
+def test_accents_of_classes_may_be_written_in_either_form(on_disk, in_list, photos, tmp_path):
+    name, name_in_list = (unicodedata.normalize(form, "Würfel") for form in (on_disk, in_list))
+    (photos / "parrot").rename(photos / name)
+    shutil.rmtree(photos / "n07697537")
+    file = tmp_path / "classes.txt"
+    file.write_text(f"ring\n{name_in_list}\n")
+    source = build(f"image_folder(root='{photos}', classes='{file}')")
+    assert sorted(source.truths) == [(), (1,)]
+    bursts = f"photo_bursts(path='{photos / name}', labels='{tmp_path}/a.csv', classes='{file}')"
+    shutil.copy(photos / "owl.jpg", photos / name)
+    (tmp_path / "a.csv").write_text(f"file,label\nowl.jpg,{name}\n")
+    assert sorted(sample.truth for sample in build(bursts)) == [(), (1,)]
+    assert read_items([(np.zeros((8, 8, 3), np.uint8), name)], ["ring", name_in_list])[0].truth == (
+        1,
+    )
 
 
 HIDDEN = ["parrot/.ipynb_checkpoints/owl-checkpoint", ".thumbnails/parrot", "parrot/._parrot"]

@@ -229,6 +229,7 @@ def test_sentences_are_of_these_sets():
         ("flip_rate <= 5%", "it needs no labels"),
         ("pm_kk >= 50%", "did you mean 'pm_k'"),
         ("pm_k(k=10) >= 70", "shares are in 0…1; write 0.7 or 70%"),
+        ("pm_k(k=10) >= 110%", "shares are in 0…1; write 0% to 100%"),
         ("pm_k(score=1)", "pm_k takes k, not score"),
         ("accuracy(k=1) >= 50%", "accuracy takes nothing, not k"),
         ("false_positive_rate(score=2) <= 5%", "score is a threshold in 0…1"),

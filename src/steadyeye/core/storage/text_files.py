@@ -151,22 +151,6 @@ def read_table(
     return table
 
 
-def list_unread_numbers(path: Place, title: str, read: Sequence[str]) -> list[str]:
-    """The columns of a CSV file besides `read` with numbers or times in all cells that are filled.
-
-    `read`: as in `read_table`. Raises `UsageError` as `read_rows`.
-    """
-    rows = read_rows(path, title)
-    _, header = next(rows, (1, []))
-    plain = {fold_name(name) for name in read}
-    only_numbers: dict[int, bool] = {}
-    for _, cells in rows:
-        for i, cell in enumerate(cells):
-            if cell:
-                only_numbers[i] = only_numbers.get(i, True) and bool(_TIME.fullmatch(cell))
-    return [n for i, n in enumerate(header) if only_numbers.get(i) and fold_name(n) not in plain]
-
-
 def _name_columns(header: Sequence[str], known: Sequence[str], title: str) -> list[str]:
     """The known names of the columns. Raises `UsageError` for a misspelt one."""
     if len(header) > MOST_COLUMNS:
@@ -180,8 +164,6 @@ def _name_columns(header: Sequence[str], known: Sequence[str], title: str) -> li
     return columns
 
 
-_TIME = re.compile(r"[+-]?\d[\d:.,]*")
-"""A number, or a time such as 00:01:02.5."""
 
 
 def read_rows(path: Place, title: str) -> Iterator[tuple[int, list[str]]]:

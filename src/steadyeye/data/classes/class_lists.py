@@ -13,7 +13,12 @@ import numpy as np
 
 from steadyeye.core.errors import UNPRINTABLE, UsageError, shorten, unknown
 from steadyeye.core.storage.files import Place, place
-from steadyeye.core.storage.text_files import read_json, read_table, read_text
+from steadyeye.core.storage.number_columns import list_unread_numbers
+from steadyeye.core.storage.text_files import (
+    read_json,
+    read_table,
+    read_text,
+)
 from steadyeye.core.types import Classes
 from steadyeye.data.classes import meanings, openimages, wordnet
 
@@ -64,6 +69,22 @@ def classes_of_names(pairs: Mapping[str, str | None], path: Place | None = None)
     texts = tuple(pairs)
     wnids = tuple(wnid or _meaning(name, texts) for name, wnid in pairs.items())
     return Classes(tuple(pairs), wnids if any(wnids) else None)
+
+
+def find_class(name: str, classes: Classes, title: str) -> int:
+    """The position of a class by its name, whose accents may be written in either form.
+
+    Raises `UsageError` for a name of no class; `title`: "class of 'a.jpg'".
+    """
+    place = _places(classes.names).get(unicodedata.normalize("NFC", name))
+    if place is None:
+        raise unknown(title, name, classes.names)
+    return place
+
+
+@cache
+def _places(names: tuple[str, ...]) -> Mapping[str, int]:
+    return {unicodedata.normalize("NFC", name): place for place, name in enumerate(names)}
 
 
 def close_list(classes: Classes) -> Classes:
@@ -243,6 +264,15 @@ def _rows(path: Place) -> list[Entry]:
     rows = read_table(path, WHAT, optional=("name", "wnid"))
     if rows and not {"name", "wnid"} & rows[0].cells.keys():
         raise UsageError(f"the {WHAT} '{path}' has no column name; give the columns name, wnid")
+    for column in list_unread_numbers(path, WHAT, ("name", "wnid")):
+        cells = [row.get(column) for row in read_table(path, WHAT, (column,))]
+        numbers = [int(cell) for cell in cells if cell.isdecimal()]
+        ranks = [number - min(numbers) for number in numbers]
+        if numbers != sorted(numbers) and sorted(ranks) == list(range(len(rows))):
+            raise UsageError(
+                f"the {WHAT} '{path}' is not in the order of its column '{shorten(column)}'; sort "
+                "its lines, of which the first is the model's first class, or take the column out"
+            )
     return [(row.get("name"), row.get("wnid")) for row in rows]
 
 

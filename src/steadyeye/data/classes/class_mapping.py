@@ -152,8 +152,8 @@ def between(source: Classes, target: Classes) -> ClassMap:
     if len(class_map.missing) == len(target):
         raise UsageError(
             f"cannot map the model's {number_of(len(source), 'class')} to the data's "
-            f"{len(target)}: none of them matches any of {list_texts(target.names)}; give "
-            "--class-map map.csv"
+            f"{len(target)}: none of them matches any of {list_texts(target.names)}; the model's "
+            f"are {list_texts(source.names)}; correct the names, or give --class-map map.csv"
         )
     return class_map
 

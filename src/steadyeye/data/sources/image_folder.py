@@ -12,7 +12,7 @@ from steadyeye.core.types import Classes, Labels, Sample
 from steadyeye.data.classes.class_lists import classes_of_names, read
 from steadyeye.data.images import image_file
 from steadyeye.data.images.image_header import note_orientations
-from steadyeye.data.video.paths import list_files, resolve_path, unread_notes
+from steadyeye.data.video.paths import compose, list_files, resolve_path, unread_notes
 
 
 @source_in_short
@@ -61,9 +61,9 @@ def image_folder(root: str, classes: str | None = None) -> _Images:
         known = classes_of_names(dict.fromkeys(listed_names))
     position = _positions(known)
     for folder in listed_names:
-        if folder not in position:
+        if compose(folder) not in position:
             raise unknown("class", folder, position)
-    truths = tuple((position[folder],) if folder else () for folder in folders)
+    truths = tuple((position[compose(folder)],) if folder else () for folder in folders)
     marks = [f"{id_}:{path.stat().st_size}" for id_, path in zip(ids, paths, strict=True)]
     return _Images(
         name=base.name,
@@ -85,4 +85,4 @@ def _positions(classes: Classes | None) -> dict[str, int]:
     if classes is None:
         return {}
     by_wnid = {wnid: i for i, wnid in enumerate(classes.wnids or ()) if wnid}
-    return by_wnid | {name: i for i, name in enumerate(classes.names)}
+    return by_wnid | {compose(name): i for i, name in enumerate(classes.names)}

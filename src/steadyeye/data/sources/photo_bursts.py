@@ -1,20 +1,24 @@
 """Photos that show the same, as pm-sets: bursts of a camera, near duplicates, sets of a table."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
+from operator import itemgetter
 
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.files import Place, place, relative_path
-from steadyeye.core.storage.text_files import read_table
+from steadyeye.core.storage.text_files import Row, read_table
 from steadyeye.core.types import Classes, Labels
-from steadyeye.data.classes.class_lists import classes_of_names, read
+from steadyeye.data.classes.class_lists import classes_of_names, find_class, read
 from steadyeye.data.images import image_file
+from steadyeye.data.images.image_file import SUFFIXES
 from steadyeye.data.images.image_header import note_orientations, read_time
 from steadyeye.data.images.near_duplicates import find_near_duplicates, make_view
 from steadyeye.data.video.frame_folders import sampler
-from steadyeye.data.video.paths import list_files, resolve_path, unread_notes
+from steadyeye.data.video.label_sidecar import split_labels
+from steadyeye.data.video.paths import compose, list_files, resolve_path, unread_notes
 from steadyeye.data.video.pm_set_source import COLUMNS, FrameSets, Member, set_notes
 
 WAYS = ("folder", "time", "column", "similarity")
@@ -32,22 +36,21 @@ def photo_bursts(
     """Photos of one scene as a pm-set: the middle one is the anchor, the others are its neighbours.
 
     `path`: the folder of the photos. `by`: the rule for sets: "folder", the photos directly in each
-    folder, in the order of their names; "time", photos of one folder, each taken at most `gap`
-    seconds after the one before, by EXIF; "column", those of one `set` in `table`, a CSV file with
-    the columns file and set, in the order of its rows; "similarity", photos that differ by less
-    than 3 grey levels on average at 32 × 32 pixels, directly or through other photos, to be
-    reviewed by people. `labels`: a CSV file with the columns file and label (several rows for
-    several labels), or "folder": the first folder below `path` is the class. `classes`: a known
-    list or a class file; by default the labels' own names. Photos in no set of two or more are left
-    out and counted. Tags: offset, video (the set), frame (the position in it). Raises `UsageError`
-    if no set is left.
+    folder, in the order of the texts and numbers of their names; "time", photos of one folder, each
+    taken at most `gap` seconds after the one before, by EXIF; "column", those of one `set` in
+    `table`, a CSV file with the columns file and set, in the order of its rows; "similarity",
+    photos that differ by less than 3 grey levels on average at 32 × 32 pixels, directly or through
+    other photos, to be reviewed by people. `labels`: a CSV file with the columns file and label
+    (several labels joined by `|`, or in several rows), or "folder": the first folder below `path`
+    is the class. `classes`: a known list or a class file; by default the labels' own names. Photos
+    in no set of two or more are left out and counted. Tags: offset, video (the set), frame (the
+    position in it). Raises `UsageError` if no set is left.
 
     Example: `photo_bursts(path='photos', by='time', gap=1, labels='labels.csv')`
     """
     root = resolve_path(path)
-    photos = {
-        relative_path(file, root).as_posix(): file for file in list_files(root, image_file.SUFFIXES)
-    }
+    files = {relative_path(file, root).as_posix(): file for file in list_files(root, SUFFIXES)}
+    photos = dict(sorted(files.items(), key=lambda item: _split_numbers(item[0])))
     sets, note = _group(photos, by, gap, table)
     sets = {name: ids for name, ids in sets.items() if len(ids) > 1}
     if not sets:
@@ -77,9 +80,15 @@ def photo_bursts(
             *note,
             *([f"{number_of(alone, 'photo')} left out: in no set of two or more"] if alone else []),
             *note_orientations(list(photos.values())),
-            *unread_notes(root, image_file.SUFFIXES),
+            *unread_notes(root, SUFFIXES),
         ),
     )
+
+
+def _split_numbers(name: str) -> list[str | int]:
+    """Texts and numbers of a name in turn, by which IMG_9 comes before IMG_10."""
+    parts = re.split(r"(\d+)", name)
+    return [int(part) if place % 2 else part for place, part in enumerate(parts)]
 
 
 def _list_members(sets: "Sets", truth: Mapping[str, Labels]) -> tuple[Member, ...]:
@@ -120,15 +129,27 @@ def _group(
 def _by_table(photos: Mapping[str, Place], table: Place) -> Sets:
     sets: Sets = {}
     places: set[str] = set()
+    find = _photo_finder(photos)
     for row in read_table(table, "table of sets", needed=("file", "set")):
-        id_ = row.get("file")
-        if id_ not in photos:
-            raise unknown(f"photo of {row.place}", id_, photos)
+        id_ = find(row)
         if id_ in places:
             raise UsageError(f"{row.place}: '{id_}' is in two sets; leave one row out")
         places.add(id_)
         sets.setdefault(row.get("set"), []).append(id_)
     return sets
+
+
+def _photo_finder(photos: Iterable[str]) -> Callable[[Row], str]:
+    """The function that finds the photo of a row; accents may be written in either form."""
+    by_name = {compose(id_): id_ for id_ in photos}
+
+    def find(row: Row) -> str:
+        name = compose(row.get("file"))
+        if name not in by_name:
+            raise unknown(f"photo of {row.place}", name, by_name)
+        return by_name[name]
+
+    return find
 
 
 def _by_time(photos: Mapping[str, Place], gap: float) -> tuple[Sets, tuple[str, ...]]:
@@ -141,7 +162,8 @@ def _by_time(photos: Mapping[str, Place], gap: float) -> tuple[Sets, tuple[str, 
             folders.setdefault(id_.rpartition("/")[0], []).append((time, id_))
     sets: Sets = {}
     for taken in folders.values():
-        taken.sort()
+        # photos of one time stay in the order of their names
+        taken.sort(key=itemgetter(0))
         name = taken[0][1]
         sets[name] = [name]
         for (before, _), (time, id_) in pairwise(taken):
@@ -183,17 +205,16 @@ def _read_labels(
     if labels == FOLDER_NAMES:
         names = {id_: [id_.partition("/")[0]] for id_ in photos if "/" in id_}
     else:
+        find = _photo_finder(photos)
         for row in read_table(place(labels), "table of labels", needed=("file", "label")):
-            if row.get("file") not in photos:
-                raise unknown(f"photo of {row.place}", row.get("file"), photos)
-            names.setdefault(row.get("file"), []).append(row.get("label"))
-    texts = sorted({name for several in names.values() for name in several})
+            several = split_labels(row.get("label"))
+            names.setdefault(find(row), []).extend(several)
+        if not any(names.values()):
+            raise UsageError(f"the table of labels '{labels}' has no label; write one per photo")
+    texts = sorted({name for own in names.values() for name in own})
     known = read(classes) if classes else classes_of_names(dict.fromkeys(texts))
-    return known, {id_: _places(several, known, id_) for id_, several in names.items()}
 
+    def places(id_: str) -> Labels:
+        return tuple(sorted({find_class(name, known, f"class of '{id_}'") for name in names[id_]}))
 
-def _places(names: Sequence[str], known: Classes, id_: str) -> Labels:
-    for name in names:
-        if name not in known.names:
-            raise unknown(f"class of '{id_}'", name, known.names)
-    return tuple(sorted({known.names.index(name) for name in names}))
+    return known, {id_: places(id_) for id_ in names}

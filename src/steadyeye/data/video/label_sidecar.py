@@ -24,8 +24,8 @@ from typing import Any
 
 from steadyeye.core.errors import UsageError, list_texts, refuse_misspelt, shorten, unknown
 from steadyeye.core.storage.files import URL, Place
+from steadyeye.core.storage.number_columns import list_unread_numbers
 from steadyeye.core.storage.text_files import (
-    list_unread_numbers,
     read_json,
     read_table,
     read_whole,
@@ -205,6 +205,11 @@ def _entry(path: Place, video: str, entry: Any) -> dict[str, Any]:
     return {**entry, "labels": _names(several)}
 
 
+def split_labels(cell: str) -> list[str]:
+    """The labels in a cell of a CSV file: `car | bicycle`."""
+    return _names(cell.split("|"))
+
+
 def _names(labels: Sequence[str]) -> list[str]:
     # in their order and as often as they stand there: DAVIS numbers the objects of a sequence so
     return list(filter(None, map(_name, labels)))
@@ -231,7 +236,7 @@ def _csv(path: Place) -> dict[str, Any]:
     for row in rows:
         video, labels = (
             compose(row.get("video")),
-            _names((row.get("labels") or row.get("label")).split("|")),
+            split_labels(row.get("labels") or row.get("label")),
         )
         if not video or not labels:
             raise UsageError(

@@ -5,7 +5,7 @@ from fractions import Fraction
 from math import ceil, floor
 
 from steadyeye.core.errors import UsageError, unknown
-from steadyeye.core.requirement import SIGNS, parse_requirement
+from steadyeye.core.requirement import SIGNS, advise_number, parse_requirement
 from steadyeye.core.spec import Spec, parse
 
 OF_SETS = ("pm_k", "drop", "accuracy")
@@ -79,10 +79,8 @@ def parse_question(text: str) -> Question:
     required = parse_requirement(text)
     share = required.exact
     if not 0 <= share <= 1:
-        number = float(share)
-        raise UsageError(
-            f"'{text.strip()}': shares are in 0…1; write {number / 100:g} or {number:g}%"
-        )
+        advice = advise_number(float(share), required.text.endswith("%"), 0, 1)
+        raise UsageError(f"'{text.strip()}': shares are in 0…1; {advice}")
     return _question(required.spec, required.sign, share)
 
 

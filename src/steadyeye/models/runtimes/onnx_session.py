@@ -177,7 +177,7 @@ class OnnxSession:
         if low < 0 or high > 255 or (0 < high <= 1):
             raise UsageError(
                 f"'{self.name}' takes pixels of 0…255, and its recipe makes {low:.3g}…{high:.3g} "
-                "of them; write a mean and std in the recipe that leave them as they are"
+                "of them; write 'mean': [0, 0, 0], 'std': [1, 1, 1] in the recipe"
             )
         return np.rint(images).astype(np.uint8)
 
