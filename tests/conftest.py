@@ -119,14 +119,19 @@ SLOW = frozenset(
         "test_gate",
         "test_integrated_gradients",
         "test_label_free",
+        "test_memory",
+        "test_mistakes",
         "test_model_libraries",
         "test_processes",
         "test_ray",
+        "test_real_detectors",
+        "test_refusals",
         "test_runs",
         "test_sampled_labels",
         "test_storage",
         "test_terminal",
         "test_view_folders",
+        "test_viewer",
     )
 )
 DATA = Path(os.environ.get("STEADYEYE_TEST_DATA", ROOT.parent / "shared" / "data"))

@@ -177,6 +177,7 @@ def work(rank, file, queue):
 """
 
 
+@pytest.mark.slow
 def test_processes_without_rows_have_the_number_of_the_others(tmp_path):
     """One has all rows, one an empty batch, one none: gloo ended the first, as types differed."""
     numbers = compute_in_processes(WORK, 3, tmp_path)

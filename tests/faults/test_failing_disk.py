@@ -58,6 +58,7 @@ def test_killed_commands_end_with_the_same_bytes(world, name):
     assert outcome.tried["killed"] == 3
 
 
+@pytest.mark.slow
 def test_half_a_picture_is_not_taken_as_one(world):
     case = BY_NAME["review-export"]
     number = find_calls(world, case, "write", ".tmp")[3]

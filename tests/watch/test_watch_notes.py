@@ -95,6 +95,7 @@ def test_half_the_rate_leaves_the_repeats_out(pictures, tmp_path):
     assert not list_repeats(watch.latest["notes"])
 
 
+@pytest.mark.slow
 def test_repeats_are_said_once_each_time_they_begin(pictures, tmp_path):
     """Eight seconds as filmed, then doubled, as filmed and doubled; blocks of four."""
     filmed, doubled = tuple(range(200)), tuple(n // 2 for n in range(200))

@@ -85,8 +85,8 @@ def _runs(
     inputs: Sequence[Path], flags: Mapping[str, Any], watcher: ProgressWatcher
 ) -> tuple[list["Place"], list["Source"]]:
     """The finished runs to mine: the given ones, or one that is computed or continued in --out."""
+    from steadyeye.predictions.json_record import check_results
     from steadyeye.runner import job, saved_detections, validate
-    from steadyeye.runner.run import check_results
     from steadyeye.runner.run import run as complete
 
     check_results(Path(flags["out"]), "mine")

@@ -66,7 +66,7 @@ def sample(
 
     With --model, prints which classes of the set a model cannot name, before people label any.
     """
-    from steadyeye.runner.run import check_results
+    from steadyeye.predictions.json_record import check_results
     from steadyeye.runner.short_forms import expand_model
 
     check_results(out, "sample")

@@ -156,7 +156,7 @@ def _check(settings: "WatchSettings") -> None:
 def _watch(settings: "WatchSettings", folder: Path, options: ServerOptions) -> bool:
     """Watches the stream; returns whether a promise was broken at the end."""
     from steadyeye.core.storage.run_lock import hold_run
-    from steadyeye.runner.run import check_results
+    from steadyeye.predictions.json_record import check_results
     from steadyeye.watch import server
     from steadyeye.watch.feeds import open_feed
     from steadyeye.watch.frames import Feed

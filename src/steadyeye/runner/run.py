@@ -20,11 +20,11 @@ from steadyeye.core.format import number_of
 from steadyeye.core.provenance import provenance
 from steadyeye.core.spec import split
 from steadyeye.core.storage.files import Place, append_line, clear_folder, place
-from steadyeye.core.storage.run_lock import Check, check_out, hold_run
+from steadyeye.core.storage.run_lock import Check, hold_run
 from steadyeye.predictions.json_record import (
     RUN,
+    check_results,
     is_damaged,
-    read_content,
     read_record,
     write_record,
 )
@@ -85,15 +85,6 @@ class Silent:
 Predict = Callable[[Task, range, WorkerThread], Rows | None]
 
 
-RESULTS: Mapping[str, str] = {
-    "candidates.json": "mine",
-    "results.json": "run",
-    "state.json": "watch",
-    "set.json": "sample",
-}
-"""File of a folder → the command that wrote it; `mine` writes set.json as well."""
-
-
 def run(
     plan: Plan, watcher: Watcher, predict: Predict = classify.predict, command: str = "run"
 ) -> Place:
@@ -142,31 +133,6 @@ def _warn_of_normalisation(out: Place, task: Task, watcher: Watcher) -> Task:
     watcher.say(f"warning: {task.folder}: {warning}")
     model = {**task.identity["model"], "warning": warning}
     return replace(task, identity={**task.identity, "model": model})
-
-
-def check_results(out: Place, command: str) -> None:
-    """Raises `UsageError` where another command wrote into a folder: its report would be lost.
-
-    And where the folder cannot be written.
-
-    `command`: which one is to write there, `run`, `explain`, `mine`, `watch` or `sample`.
-    """
-    check_out(out)
-    path = out / "run.json"
-    before = read_content(path) if path.is_file() else None
-    finished = [of for name, of in RESULTS.items() if (out / name).is_file()]
-    if "mine" in finished and "sample" in finished:
-        finished.remove("sample")
-    if before:
-        finished += ["explain"] if "explain" in before else []
-        finished += ["finetune"] if before.get("kind") == "finetune" else []
-        finished += ["run"] if not finished and command in ("watch", "sample") else []
-    others = [of for of in finished if of != command]
-    if others:
-        raise UsageError(
-            f"'{out}' holds the results of steadyeye {others[0]}, not of {command}; choose another "
-            "--out"
-        )
 
 
 @contextmanager

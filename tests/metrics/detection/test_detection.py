@@ -324,11 +324,13 @@ def test_a_detector_is_a_classifier_too(detected):
     assert detected.pm_k(3).value <= detected.accuracy().value
 
 
+@pytest.mark.slow
 def test_classes_that_do_not_map_are_named_and_counted(detected):
     notes = " ".join(detected.predictions.notes)
     assert "goat: no class of yolox_nano maps to it (" in notes
 
 
+@pytest.mark.slow
 def test_pm_k_map_falls_with_k_and_begins_at_map(detected):
     result = detected.pm_k_map()
     assert result.name == "pm_k_map(k=3)"
@@ -352,6 +354,7 @@ def test_one_worker_gives_the_same_bytes(davis, yolox, tmp_path):
     assert shards(tmp_path / "1") == shards(tmp_path / "2")
 
 
+@pytest.mark.slow
 def test_the_report_shows_what_was_lost(detected, tmp_path):
     text = detected.report(tmp_path / "report.md").read_text()
     for title in (
@@ -368,6 +371,7 @@ def test_the_report_shows_what_was_lost(detected, tmp_path):
     assert "Faster R-CNN ResNet-50, published" not in text
 
 
+@pytest.mark.slow
 def test_worst_frames_by_hand(detected):
     table = detected.predictions
     sets = pm_sets(table)
@@ -382,6 +386,7 @@ def test_worst_frames_by_hand(detected):
     assert worst(sets, quality, 3)[0][0] == rows[-2], "a frame without objects is no candidate"
 
 
+@pytest.mark.slow
 def test_frame_quality_is_the_mean_over_the_classes_that_are_there(detected):
     quality = frame_quality(detected.predictions, 0.5)
     assert np.nanmin(quality) >= 0
@@ -667,6 +672,7 @@ def test_the_empty_frame_has_no_errors():
     assert len(frame_errors(replace(nothing, crowd=np.zeros(0, bool)), nothing).kind) == 0
 
 
+@pytest.mark.slow
 def test_predictions_read_back_are_those_written(detected):
     table_ = read(*cells(detected.folder)[0])
     assert np.array_equal(table_.detections.boxes, detected.predictions.detections.boxes)

@@ -164,8 +164,6 @@ def _name_columns(header: Sequence[str], known: Sequence[str], title: str) -> li
     return columns
 
 
-
-
 def read_rows(path: Place, title: str) -> Iterator[tuple[int, list[str]]]:
     """Line number and cells of each row of a non-empty CSV file, without blanks around.
 
