@@ -16,6 +16,7 @@ from steadyeye import testing
 from steadyeye.core import plugins
 from steadyeye.core.boxes import BoxTable, boxes, iou, truth_table
 from steadyeye.core.errors import UsageError
+from steadyeye.core.format import percent
 from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.spec import parse
 from steadyeye.data.annotations.coco_geometry import of_segmentation, run_lengths
@@ -366,6 +367,9 @@ def test_the_report_shows_what_was_lost(detected, tmp_path):
     ):
         assert f"## {title}" in text
     assert "yolox\\_nano has an mAP of" in text
+    # of all anchors, as all of these have worst frames
+    for line, overlap in (("all, IoU 0.5", 0.5), ("all, IoU 0.50:0.95", "coco")):
+        assert f"| {line} | {percent(detected.map(iou=overlap).value)} |" in text
     # the published ones were measured at k = 10, these sets reach ±3
     assert "Published detectors are not shown" in text
     assert "Faster R-CNN ResNet-50, published" not in text

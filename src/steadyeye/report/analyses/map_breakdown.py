@@ -1,4 +1,4 @@
-"""A detector's AP by class, by object size and by distance."""
+"""A detector's AP by class, by IoU and object size, and by distance."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -25,7 +25,8 @@ IOU = (0.5,)
 def map_breakdown(evaluated: Sequence[Evaluated]) -> Section | None:
     """AP at IoU 0.5 of anchors and worst frames by class and object size; frame AP by offset.
 
-    None where no model has `pm_k_map`. Sizes are COCO's: below 32², to 96², above, in pixels.
+    And mAP over IoU 0.50:0.95. None where no model has `pm_k_map`. Sizes are COCO's: below 32², to
+    96², above, in pixels.
 
     Example with invented predictions:
 
@@ -49,9 +50,9 @@ def map_breakdown(evaluated: Sequence[Evaluated]) -> Section | None:
         place=24,
         title="AP by class, object size and frame",
         text=(
-            "AP at IoU 0.5 on the anchors and on the worst frame of each set; and the mean "
-            "frame AP at each distance from the anchor. The AP on the worst frames is at most "
-            "that at any one distance.",
+            "AP at IoU 0.5, and mAP over IoU 0.50:0.95, on the anchors and on the worst frame of "
+            "each set, which is that at IoU 0.5; and the mean frame AP at each distance from the "
+            "anchor. The AP on the worst frames is at most that at any one distance.",
         ),
         figures=(_figure(rows, [model.predictions.model for model in models]),),
         tables=tuple(tables),
@@ -68,22 +69,24 @@ def _tables(
         for i, name in enumerate(predictions.classes)
         if not np.isnan(sides[0][0][i])
     ]
-    sizes = [
-        (size, *_cells(sides[0][1][i], sides[1][1][i])) for i, size in enumerate(AREAS) if i > 0
+    names = ("all, IoU 0.5", "all, IoU 0.50:0.95", *list(AREAS)[1:])
+    means = [
+        (name, *_cells(*pair)) for name, *pair in zip(names, sides[0][1], sides[1][1], strict=True)
     ]
     return [
         Table(f"{predictions.model}: AP by class", ("class", *header), tuple(classes)),
-        Table(f"{predictions.model}: mAP by object size", ("size", *header), tuple(sizes)),
+        Table(f"{predictions.model}: mAP by object size", ("objects", *header), tuple(means)),
     ]
 
 
 def _aps(
     predictions: Predictions, rows: NDArray[np.intp]
 ) -> tuple[NDArray[np.float64], list[float]]:
-    """AP of every class, and mAP of all, small, medium and large objects."""
+    """AP of every class at IoU 0.5, and mAP by `IoU` and object size, in the order of the table."""
     images = frames(predictions, rows)
-    matched = by_area(images.truth, images.detections, len(rows), images.classes)
-    aps = [dataset_ap(matches, IOU)[0] for matches in matched]
+    everything, *sizes = by_area(images.truth, images.detections, len(rows), images.classes)
+    aps = [dataset_ap(matches, IOU)[0] for matches in (everything, *sizes)]
+    aps.insert(1, dataset_ap(everything).mean(axis=0))
     means = [float(np.nanmean(ap)) if not np.isnan(ap).all() else float("nan") for ap in aps]
     return aps[0], means
 
