@@ -75,7 +75,9 @@ def _tables(
     ]
     return [
         Table(f"{predictions.model}: AP by class", ("class", *header), tuple(classes)),
-        Table(f"{predictions.model}: mAP by object size", ("objects", *header), tuple(means)),
+        Table(
+            f"{predictions.model}: mAP by IoU and object size", ("objects", *header), tuple(means)
+        ),
     ]
 
 
