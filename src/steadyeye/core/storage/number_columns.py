@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from steadyeye.core.errors import fold_name
 from steadyeye.core.storage.files import Place
 from steadyeye.core.storage.text_files import read_rows
 
@@ -13,7 +14,7 @@ NUMBER = re.compile(r"[+-]?\d[\d:.,]*")
 def list_unread_numbers(path: Place, title: str, read: Sequence[str]) -> list[str]:
     """The columns of a CSV file besides `read` with numbers or times in all cells that are filled.
 
-    `read`: names in small letters. Raises `UsageError` as `read_rows`.
+    `read`: names as of `fold_name`. Raises `UsageError` as `read_rows`.
     """
     rows = read_rows(path, title)
     _, header = next(rows, (1, []))
@@ -22,4 +23,4 @@ def list_unread_numbers(path: Place, title: str, read: Sequence[str]) -> list[st
         for i, cell in enumerate(cells):
             if cell:
                 only_numbers[i] = only_numbers.get(i, True) and bool(NUMBER.fullmatch(cell))
-    return [n for i, n in enumerate(header) if only_numbers.get(i) and n.casefold() not in read]
+    return [n for i, n in enumerate(header) if only_numbers.get(i) and fold_name(n) not in read]

@@ -14,11 +14,7 @@ import numpy as np
 from steadyeye.core.errors import UNPRINTABLE, UsageError, shorten, unknown
 from steadyeye.core.storage.files import Place, place
 from steadyeye.core.storage.number_columns import list_unread_numbers
-from steadyeye.core.storage.text_files import (
-    read_json,
-    read_table,
-    read_text,
-)
+from steadyeye.core.storage.text_files import read_json, read_table, read_text
 from steadyeye.core.types import Classes
 from steadyeye.data.classes import meanings, openimages, wordnet
 

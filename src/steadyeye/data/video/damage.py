@@ -1,6 +1,6 @@
 """Decoding in order, and which frames of a video or stream are damaged."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from math import inf
 from typing import Any
@@ -12,6 +12,9 @@ from steadyeye.data.video.bitstream import PictureNumbers, avc_sets, picture_num
 REORDERED = 5.0
 """Seconds by which frames may be reordered; what is earlier by more comes behind a clock that was
 set back, as where recordings were joined."""
+
+FAILURE = (None,)
+"""The frames of a packet that cannot be decoded."""
 
 
 class Damage:
@@ -90,15 +93,10 @@ def read_to_end(container: Any, stream: Any) -> Iterator[Any]:
         yield from container.demux(stream)
 
 
-def decode_in_order(packets: Iterator[Any]) -> Iterator[Any]:
-    """Each frame of the packets; None for each packet that fails."""
-    for packet in packets:
-        try:
-            yield from packet.decode()
-        except av.EOFError:
-            continue
-        except av.FFmpegError:
-            yield None
+def decode_in_order(container: Any, stream: Any) -> Iterator[Any]:
+    """Each frame of a file; None for each packet that fails."""
+    for packet in read_to_end(container, stream):
+        yield from _decode(packet)
 
 
 def decode_with_damage(
@@ -110,10 +108,18 @@ def decode_with_damage(
     """
     for packet, is_lossy in packets:
         damage.read_packet(packet, is_lossy)
-        try:
-            yield from ((native, damage.covers(native)) for native in packet.decode())
-        except av.EOFError:
-            continue
-        except av.FFmpegError:
+        frames = _decode(packet)
+        if frames is FAILURE:
             damage.lose(packet)
-            yield None, True
+        yield from ((native, native is None or damage.covers(native)) for native in frames)
+
+
+def _decode(packet: Any) -> Sequence[Any]:
+    """The frames of a packet, or `FAILURE`."""
+    try:
+        frames: Sequence[Any] = packet.decode()
+    except av.EOFError:
+        return ()
+    except av.FFmpegError:
+        return FAILURE
+    return frames

@@ -17,7 +17,7 @@ from av.video.frame import PictureType
 from steadyeye.core.errors import SampleError
 from steadyeye.core.storage.files import Place
 from steadyeye.core.types import Image
-from steadyeye.data.video.damage import decode_in_order, read_to_end
+from steadyeye.data.video.damage import decode_in_order
 from steadyeye.data.video.video_index import VideoIndex, index, open_video, picture_stream
 
 __all__ = ["UNSEEN", "Frame", "VideoIndex", "every_frame", "frame", "index"]
@@ -140,7 +140,7 @@ class _Cursor:
         self.stream.thread_type = "NONE"  # the runner's workers are the parallelism
         context = self.stream.codec_context
         if self.patched:
-            self.frames = decode_in_order(read_to_end(self.container, self.stream))
+            self.frames = decode_in_order(self.container, self.stream)
         else:
             context.options |= STRICT
             self.frames = _decode_strictly(self.container, self.stream)
@@ -220,7 +220,7 @@ def _frames(
             stream.codec_context.options |= STRICT
             frames = _decode_strictly(container, stream)
         else:
-            frames = filter(None, decode_in_order(read_to_end(container, stream)))
+            frames = filter(None, decode_in_order(container, stream))
 
         def pair(native: Any) -> tuple[int | None, Value]:
             return native.pts, convert(native)

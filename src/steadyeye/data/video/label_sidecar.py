@@ -25,11 +25,7 @@ from typing import Any
 from steadyeye.core.errors import UsageError, list_texts, refuse_misspelt, shorten, unknown
 from steadyeye.core.storage.files import URL, Place
 from steadyeye.core.storage.number_columns import list_unread_numbers
-from steadyeye.core.storage.text_files import (
-    read_json,
-    read_table,
-    read_whole,
-)
+from steadyeye.core.storage.text_files import read_json, read_table, read_whole
 from steadyeye.core.types import Classes, Labels
 from steadyeye.data.classes.class_lists import classes_of_names, close_list
 from steadyeye.data.video.paths import (

@@ -24,20 +24,7 @@ def video_notes(videos: Mapping[str, VideoIndex]) -> tuple[str, ...]:
             f"{_count(several, videos)} with several video streams, of which the first is read, "
             f"such as '{several[0]}' with {videos[several[0]].others + 1}"
         )
-    lost = [name for name, video in videos.items() if video.lost]
-    if lost:
-        notes.append(
-            f"{number_of(sum(videos[name].lost for name in lost), 'packet')} in "
-            f"{number_of(len(lost), 'video')} cannot be decoded; frames are numbered without them; "
-            f"first '{lost[0]}'"
-        )
-    damaged = [name for name, video in videos.items() if video.damaged]
-    if damaged:
-        notes.append(
-            f"{number_of(sum(videos[name].damaged for name in damaged), 'frame')} in "
-            f"{number_of(len(damaged), 'video')} may be damaged: data of them, or of frames that "
-            f"they refer to, are missing, and the decoder patches them; first '{damaged[0]}'"
-        )
+    notes += _loss_notes(videos)
     notes += _display_notes(videos)
     copies = _find_copies(videos)
     if copies:
@@ -47,6 +34,25 @@ def video_notes(videos: Mapping[str, VideoIndex]) -> tuple[str, ...]:
             f"'{original}'; intervals treat them as different videos"
         )
     return tuple(notes)
+
+
+def _loss_notes(videos: Mapping[str, VideoIndex]) -> Iterator[str]:
+    """Notes on packets that fail to decode, and on frames that the decoder patches."""
+    kinds = (
+        ("packet", "lost", "cannot be decoded; frames are numbered without them"),
+        (
+            "frame",
+            "damaged",
+            "may be damaged: data of them, or of frames that they refer to, are missing, and the "
+            "decoder patches them",
+        ),
+    )
+    for noun, field, text in kinds:
+        counts = {name: getattr(video, field) for name, video in videos.items()}
+        some = [name for name, count in counts.items() if count]
+        if some:
+            total = number_of(sum(counts.values()), noun)
+            yield f"{total} in {number_of(len(some), 'video')} {text}; first '{some[0]}'"
 
 
 def _display_notes(videos: Mapping[str, VideoIndex]) -> Iterator[str]:

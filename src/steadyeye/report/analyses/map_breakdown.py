@@ -87,8 +87,8 @@ def _aps(
     """AP of every class at IoU 0.5, and mAP by `IoU` and object size, in the order of the table."""
     images = frames(predictions, rows)
     everything, *sizes = by_area(images.truth, images.detections, len(rows), images.classes)
-    aps = [dataset_ap(matches, IOU)[0] for matches in (everything, *sizes)]
-    aps.insert(1, dataset_ap(everything).mean(axis=0))
+    by_iou = dataset_ap(everything)  # from IoU 0.5 on
+    aps = [by_iou[0], by_iou.mean(axis=0), *(dataset_ap(matches, IOU)[0] for matches in sizes)]
     means = [float(np.nanmean(ap)) if not np.isnan(ap).all() else float("nan") for ap in aps]
     return aps[0], means
 
