@@ -60,7 +60,7 @@ class Person:
         self.complaints = window.complaints
         self.base, _, token = link.partition("/r#")
         if token:  # signed in without the two pages of `open_link`
-            assert self.page.request.post(f"{self.base}/sign-in", data={"token": token}).ok
+            self._send("post", "sign-in", data={"token": token})
 
     def stage(self, name):
         self.page.goto(f"{self.base}/stages/{name}")
@@ -89,7 +89,14 @@ class Person:
         self.page.locator(selector, has_text=text).wait_for(state="attached")
 
     def json(self, path):
-        return self.page.request.get(f"{self.base}/{path}.json").json()
+        return self._send("get", f"{path}.json").json()
+
+    def _send(self, method, path, **body):
+        """As browsers do, again if the server has just closed the idle connection."""
+        send = getattr(self.page.request, method)
+        answer = send(f"{self.base}/{path}", max_retries=2, **body)
+        assert answer.ok, answer.text()
+        return answer
 
 
 @pytest.fixture
