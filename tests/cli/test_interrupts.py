@@ -213,6 +213,37 @@ def test_a_terminal_that_is_closed_stops_the_command(folder, whole):
     assert ended == {name: data for name, data in whole.items() if name.startswith("cells")}
 
 
+def start_check(folder):
+    """`steadyeye check` of `slow_model.py`, which it imports."""
+    model = "callable(path='py:slow_model:f', classes='imagenet1k')"
+    words = ["check", "--model", model, "--data", "video(path='a.mp4')"]
+    paths = [str(folder), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    how = {"stderr": subprocess.PIPE, "text": True, "preexec_fn": reset_signals}
+    return subprocess.Popen([sys.executable, "-m", "steadyeye", *words], cwd=folder, env=env, **how)
+
+
+SWALLOWED = """
+import os, signal, time
+
+class Item:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0)  # the signal is received here
+
+Item()
+time.sleep(60)
+"""
+
+
+@pytest.mark.slow
+def test_an_interrupt_within_a_finalizer_is_not_lost(tmp_path):
+    (tmp_path / "slow_model.py").write_text(SWALLOWED)
+    running = start_check(tmp_path)
+    _, stderr = running.communicate(timeout=50)
+    assert (running.returncode, stderr.splitlines()) == (143, [LINE])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name)
 def test_an_interrupt_within_an_exec_has_the_same_exit_code(sent, tmp_path):
@@ -220,12 +251,7 @@ def test_an_interrupt_within_an_exec_has_the_same_exit_code(sent, tmp_path):
     (tmp_path / "slow_model.py").write_text(
         "open('begun', 'w').close()\nexec('import time; time.sleep(60)')"
     )
-    arguments = ["check", "--model", "callable(path='py:slow_model:f', classes='imagenet1k')"]
-    words = [sys.executable, "-m", "steadyeye", *arguments, "--data", "video(path='a.mp4')"]
-    paths = [str(tmp_path), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
-    how = {"stderr": subprocess.PIPE, "text": True, "preexec_fn": reset_signals}
-    running = subprocess.Popen(words, cwd=tmp_path, env=env, **how)
+    running = start_check(tmp_path)
     wait_for(running, (tmp_path / "begun").exists)
     running.send_signal(sent)
     _, stderr = running.communicate()

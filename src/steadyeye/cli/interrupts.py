@@ -9,6 +9,7 @@ import atexit
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
@@ -18,6 +19,8 @@ from steadyeye.core.storage.files import remove_temporaries
 
 INTERRUPTED = 130
 STOPPED = "stopped; run the same command again to go on"
+REPEAT = 0.05
+"""Seconds after which a signal that a finalizer has swallowed is repeated."""
 
 Say = Callable[[str], None]
 
@@ -29,6 +32,7 @@ class Interrupts:
     has_ended = False
     say: Say
     _numbers: Sequence[int] = ()
+    _show_unraisable: Callable[["sys.UnraisableHookArgs"], object]
 
     def begin(self) -> None:
         """Starts to listen, and forgets earlier signals."""
@@ -37,6 +41,9 @@ class Interrupts:
         self.say = _say_line
         # registered first, it is the last that runs
         atexit.register(self._leave)
+        if sys.unraisablehook != self._repeat_swallowed:
+            self._show_unraisable = sys.unraisablehook
+            sys.unraisablehook = self._repeat_swallowed
         # one that is ignored (`nohup`, a shell's background) stays so
         self._numbers = [n for n in STOPS if signal.getsignal(n) != signal.SIG_IGN]
         self._listen()
@@ -69,6 +76,18 @@ class Interrupts:
                 with suppress(OSError, ValueError):
                     stream.flush()
             os._exit(self.exit_code or INTERRUPTED)
+
+    def _repeat_swallowed(self, unraisable: "sys.UnraisableHookArgs") -> None:
+        """Repeats the first signal if it came within a finalizer, in which exceptions are lost."""
+        if unraisable.exc_type is not KeyboardInterrupt or not self.number or self.has_ended:
+            self._show_unraisable(unraisable)
+            return
+        number, self.number = self.number, 0
+        main = threading.main_thread().ident
+        # later, because the finalizer would swallow it again
+        timer = threading.Timer(REPEAT, signal.pthread_kill, (main, number))
+        timer.daemon = True  # the work may end before
+        timer.start()
 
     def _handle(self, number: int, _: object) -> None:
         leave_closed_terminal()
