@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from forged_records import forge_record
 from forked import Command, steadyeye
+from tiny_files import copy_folder
 from whole_runs import compute, davis, flip_a_byte, shards, small_disk, tree
 
 import steadyeye as se
@@ -168,7 +169,7 @@ def test_five_lines_of_python(tmp_path):
 
 def corrupted(davis, tmp_path):
     source = Path(davis.split("'")[1])
-    shutil.copytree(source, tmp_path / "frames")
+    copy_folder(source, tmp_path / "frames")
     shutil.copy(source.parent / "labels.csv", tmp_path / "labels.csv")
     victims = []
     for folder in (tmp_path / "frames").iterdir():

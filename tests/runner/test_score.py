@@ -1,11 +1,11 @@
 """Saved predictions over the released metadata, and faulty ones."""
 
 import json
-import shutil
 
 import numpy as np
 import pytest
 from scored import score
+from tiny_files import copy_folder
 
 import steadyeye as se
 from steadyeye.core import plugins
@@ -127,8 +127,7 @@ def test_an_id_twice_is_refused(tmp_path):
 
 
 def test_labels_that_lack_a_frame_are_refused(part, tmp_path):
-    shutil.copytree(part / "metadata", tmp_path / "metadata")
-    path = tmp_path / "metadata" / "labels.json"
+    path = copy_folder(part / "metadata", tmp_path / "metadata") / "labels.json"
     labels = json.loads(path.read_text())
     gone = "val/ILSVRC2015_val_00000001/000207.JPEG"
     labels.pop(gone)

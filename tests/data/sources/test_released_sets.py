@@ -3,11 +3,11 @@
 import csv
 import json
 import random
-import shutil
 
 import numpy as np
 import pytest
 from PIL import Image
+from tiny_files import copy_folder
 
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
@@ -47,8 +47,7 @@ def good_anchors(metadata):
 @pytest.fixture
 def metadata(test_data, tmp_path):
     """The released metadata in a folder that a test may change, without any frames."""
-    shutil.copytree(test_data / "ytbb_robust" / "metadata", tmp_path / "metadata")
-    return tmp_path / "metadata"
+    return copy_folder(test_data / "ytbb_robust" / "metadata", tmp_path / "metadata")
 
 
 def write_pairs(metadata, annotations, labels=LABELS):
@@ -265,8 +264,7 @@ def test_an_oracle_is_right_wherever_an_imagenet_model_can_be(metadata):
 
 @pytest.fixture
 def vid(test_data, tmp_path):
-    shutil.copytree(test_data / "imagenet_vid_robust" / "metadata", tmp_path / "metadata")
-    return tmp_path / "metadata"
+    return copy_folder(test_data / "imagenet_vid_robust" / "metadata", tmp_path / "metadata")
 
 
 def change(metadata, file, how):
