@@ -31,7 +31,7 @@ from steadyeye.review.protocol.counts import read_item_counts
 from steadyeye.review.protocol.objects import check_object
 from steadyeye.review.protocol.reviewers import lock_reviewer
 from steadyeye.review.results import status
-from steadyeye.review.results.clusters import list_videos, measure_shares
+from steadyeye.review.results.agreement import list_videos, measure_shares
 from steadyeye.review.results.impact import measure_impact
 from steadyeye.review.results.recount import check_counts
 from steadyeye.review.results.verdicts import judge_frames

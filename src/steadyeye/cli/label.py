@@ -311,10 +311,9 @@ def _serve_study(
 ) -> None:
     """Serves a study until it is stopped; `how`: whether to continue, and the form of progress."""
     from steadyeye.review.protocol.stages import read_plan
-    from steadyeye.review.studies.film_strips import SetFrames
     from steadyeye.review.studies.live_study import LiveStudy
     from steadyeye.review.studies.study_folder import read_earlier_labels, read_folder
-    from steadyeye.review.studies.study_items import StudyItems
+    from steadyeye.review.studies.study_items import SetFrames, StudyItems
 
     folder, _ = read_folder(root)
     go_on, form = how

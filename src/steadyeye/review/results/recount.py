@@ -25,7 +25,7 @@ from steadyeye.review.protocol.stages import DRAWN, Outcome, ReviewPlan
 from steadyeye.review.protocol.votes import settle_stage
 from steadyeye.review.results.verdicts import BoxVerdict
 from steadyeye.review.workflow import quality
-from steadyeye.review.workflow.remaining import MAY_ANSWER, are_late, count_left
+from steadyeye.review.workflow.assignments import MAY_ANSWER, are_late, count_left
 from steadyeye.review.workflow.sequences import find_busy_videos, is_free
 
 Settled: TypeAlias = Mapping[str, Outcome]

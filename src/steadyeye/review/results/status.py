@@ -40,12 +40,17 @@ from steadyeye.review.protocol.counts import (
 from steadyeye.review.protocol.reviewers import Reviewer
 from steadyeye.review.protocol.stages import STAGES, ReviewPlan
 from steadyeye.review.results import history
-from steadyeye.review.results.agreement import Agreement, Measurement, measure
-from steadyeye.review.results.clusters import bound_share, list_videos
+from steadyeye.review.results.agreement import (
+    Agreement,
+    Measurement,
+    bound_share,
+    list_videos,
+    measure,
+)
 from steadyeye.review.results.recount import list_reviewed_images
 from steadyeye.review.results.verdicts import judge_images
 from steadyeye.review.workflow import quality
-from steadyeye.review.workflow.remaining import count_left
+from steadyeye.review.workflow.assignments import count_left
 
 Counts = Sequence[ItemCount]
 LATEST = 20  # comments that the status lists; the exports hold all
