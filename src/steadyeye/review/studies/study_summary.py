@@ -13,8 +13,13 @@ from steadyeye.metrics.label_studies.difference_study import DifferenceStudy
 from steadyeye.metrics.label_studies.judge import Labels, StudyResult
 from steadyeye.metrics.label_studies.judge_difference import DifferenceResult
 from steadyeye.metrics.label_studies.model_difference import say_difference
-from steadyeye.metrics.label_studies.premise_sentences import say_advice, say_checks
-from steadyeye.metrics.label_studies.sentences import say_bound, say_earlier, say_result
+from steadyeye.metrics.label_studies.sentences import (
+    say_advice,
+    say_bound,
+    say_checks,
+    say_earlier,
+    say_result,
+)
 from steadyeye.metrics.label_studies.study import LabelStudy, StopRule
 from steadyeye.metrics.label_studies.video_share import VideoShare, find_video_share, say_videos
 from steadyeye.review.studies.live_study import LabelCounts, LiveStudy, count_labels, judge_study
