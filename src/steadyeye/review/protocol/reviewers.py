@@ -134,7 +134,8 @@ def find_token(connection: Connection, name: str, key: bytes) -> str | None:
 
 def _make_link(key: bytes | None) -> tuple[str, Mapping[str, str]]:
     """A new token, and the values to store."""
-    nonce = make_nonce()
+    # it makes the link differ from the one before, and is not secret
+    nonce = secrets.token_hex(16)
     token = make_token(key or secrets.token_bytes(32), nonce)
     return token, {"link": nonce, "token_hash": hash_token(token)}
 
@@ -263,11 +264,6 @@ def _make_key(path: Path) -> None:
             Path(name).rename(path)
     finally:
         Path(name).unlink(missing_ok=True)
-
-
-def make_nonce() -> str:
-    """A random value that makes a new link differ from the one before; it is not secret."""
-    return secrets.token_hex(16)
 
 
 def make_token(key: bytes, nonce: str) -> str:

@@ -97,15 +97,17 @@ def write_set(frames: Iterable[StoredFrame], out: Path, how: Sampling) -> int:
         views[frame.row["id"]] = frame.view
     if not rows:
         raise UsageError("there are no frames to review; give videos")
-    marked = [_reject_beyond_cut(row) for row in _mark_duplicates(_mark_cuts(rows, views), views)]
-    names = how.classes.names if how.classes else ()
-    write_output(out / "frames.parquet", table(marked, FRAMES, names))
+    marked = _mark_duplicates(_mark_cuts(rows, views), views)
     classes = how.classes
+    names = classes.names if classes else ()
+    write_output(out / "frames.parquet", table(marked, FRAMES, names))
     content = {
         "version": VERSION,
         "name": how.name,
         "kind": "frames",
-        "classes": _record_classes(classes) if classes else None,
+        "classes": {"names": names, "wnids": classes.wnids, "closed": classes.closed}
+        if classes
+        else None,
         "drawn": dict(how.parameters),
         "notes": list(how.notes),
         "provenance": provenance(),
@@ -135,15 +137,10 @@ def _build_row(sample: Sample, image: str, tags: Mapping[str, Tag]) -> dict[str,
     }
 
 
-def _reject_beyond_cut(row: dict[str, Any]) -> dict[str, Any]:
-    """The row, marked as not accepted if a scene cut lies between it and its anchor."""
-    return {**row, "accepted": False, "reason": SCENE_CUT} if row["across_cut"] else row
-
-
 def _mark_cuts(
     rows: Sequence[dict[str, Any]], views: Mapping[str, NDArray[np.float32]]
 ) -> list[dict[str, Any]]:
-    """The rows, with a mark if a scene cut lies between a frame and its anchor."""
+    """The rows; one with a scene cut between it and its anchor is marked, and not accepted."""
     groups: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         groups.setdefault(row["group"], []).append(row)
@@ -157,7 +154,9 @@ def _mark_cuts(
         ]
         for row in ordered:
             low, high = sorted((0, row["offset"]))
-            marked.append({**row, "across_cut": any(low < jump <= high for jump in jumps)})
+            is_across = any(low < jump <= high for jump in jumps)
+            rejected = {"across_cut": True, "accepted": False, "reason": SCENE_CUT}
+            marked.append({**row, **rejected} if is_across else row)
     return marked
 
 
@@ -170,10 +169,6 @@ def _mark_duplicates(
     for first, second in find_near_duplicates([views[row["id"]] for row in anchors]):
         earlier.setdefault(anchors[second]["group"], anchors[first]["group"])
     return [{**row, "duplicate_of": earlier.get(row["group"], "")} for row in rows]
-
-
-def _record_classes(classes: Classes) -> dict[str, Any]:
-    return {"names": classes.names, "wnids": classes.wnids, "closed": classes.closed}
 
 
 SAME = (LIST, ALIAS, SYNSET, NAME)

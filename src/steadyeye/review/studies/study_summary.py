@@ -21,7 +21,7 @@ from steadyeye.metrics.label_studies.sentences import (
     say_result,
 )
 from steadyeye.metrics.label_studies.study import LabelStudy, StopRule
-from steadyeye.metrics.label_studies.video_share import VideoShare, find_video_share, say_videos
+from steadyeye.metrics.label_studies.video_share import find_video_share, say_videos
 from steadyeye.review.studies.live_study import LabelCounts, LiveStudy, count_labels, judge_study
 
 POINTS = 40  # of the picture, at most about so many: each takes a tenth of a second once
@@ -42,6 +42,7 @@ def describe_study(connection: Connection, live: LiveStudy) -> Mapping[str, Any]
     assert isinstance(result, StudyResult), "a study of one model"
     people = count_labels(connection, live.items.gold)
     videos = find_video_share(study, labels, result)
+    unclear_as = "counted or not" if study.question.of_images else "right or wrong"
     return {
         "question": str(study.question),
         "model": study.model,
@@ -51,11 +52,12 @@ def describe_study(connection: Connection, live: LiveStudy) -> Mapping[str, Any]
         "sentences": {"headline": say_result(study, result), "caption": _word_caption(study)},
         "numbers": _list_numbers(study, result, people),
         "remarks": [
-            *_list_bounds(study, result),
-            *list_people_remarks(live, people, _name_open(study)),
+            *([say_bound(study)] if result.counts.total else []),
+            *([say_earlier(study)] if study.earlier else []),
+            *list_people_remarks(live, people, unclear_as),
             *_word_errors(study, result, people),
             *_list_checks(study, result),
-            *_list_about(videos, result),
+            *filter(None, [say_videos(videos, result)]),
         ],
         "picture": {
             "trace": trace_interval(live, labels, result),
@@ -73,11 +75,6 @@ def describe_study(connection: Connection, live: LiveStudy) -> Mapping[str, Any]
         "stop": asdict(study.stop),
         "fingerprint": study.fingerprint,
     }
-
-
-def _name_open(study: LabelStudy) -> str:
-    """The possible outcomes of a set whose class nobody could tell."""
-    return "counted or not" if study.question.of_images else "right or wrong"
 
 
 def _name_state(result: StudyResult) -> str:
@@ -115,7 +112,8 @@ def _list_numbers(
         ("Without any label", f"at most {percent(result.bound.high)}"),
     ]
     if study.question.share is not None:
-        numbers.append(("Required", f"{study.question.relation} {percent(_read_required(study))}"))
+        required = percent(float(study.question.share))
+        numbers.append(("Required", f"{study.question.relation} {required}"))
     if study.checks:
         checked = f"{counts.checks.checked:,} of {number_of(len(study.checks), 'set')}"
         numbers.append(("Checks of the premise", checked))
@@ -140,19 +138,6 @@ def list_gold_numbers(people: LabelCounts) -> Sequence[tuple[str, str]]:
     """The number of wrong answers to gold questions; empty without answers."""
     wrong, answered = people.gold_wrong, people.gold_asked
     return [("Gold questions wrong", f"{wrong:,} of {answered:,}")] if answered else []
-
-
-def _read_required(study: LabelStudy) -> float:
-    assert study.question.share is not None, "asked before"
-    return float(study.question.share)
-
-
-def _list_bounds(study: LabelStudy, result: StudyResult) -> Sequence[str]:
-    """Sentences on the bound without labels, and on the labels of earlier studies."""
-    return [
-        *([say_bound(study)] if result.counts.total else []),
-        *([say_earlier(study)] if study.earlier else []),
-    ]
 
 
 def _list_checks(study: LabelStudy, result: StudyResult) -> Sequence[str]:
@@ -183,12 +168,6 @@ def list_people_remarks(live: LiveStudy, people: LabelCounts, unclear_as: str) -
             f"interval allows each to be {unclear_as}."
         )
     return [*remarks, *(f"{note[0].upper()}{note[1:]}." for note in study.notes)]
-
-
-def _list_about(videos: VideoShare, result: StudyResult) -> Sequence[str]:
-    """The sentence on videos like these; empty if there is none."""
-    about = say_videos(videos, result)
-    return [about] if about else []
 
 
 def _word_gold(people: LabelCounts) -> str:
