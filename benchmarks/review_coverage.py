@@ -13,8 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta, norm
 
-from steadyeye.review.results.agreement import measure_alpha, measure_kappa
-from steadyeye.review.results.clusters import bound_share, find_clusters
+from steadyeye.review.results.agreement import (
+    bound_share,
+    find_clusters,
+    measure_alpha,
+    measure_kappa,
+)
 
 PAIRS = 10
 CORRELATIONS = (0.05, 0.3, 0.8)

@@ -37,8 +37,8 @@ from sqlalchemy import func, select
 from steadyeye.data.annotations.review_set import read
 from steadyeye.review import database
 from steadyeye.review.database import decisions
-from steadyeye.review.protocol import reviewers, sessions
-from steadyeye.review.protocol.sessions import Lifetime
+from steadyeye.review.protocol import reviewers
+from steadyeye.review.protocol.reviewers import Lifetime
 from steadyeye.review.protocol.stages import read_plan
 from steadyeye.review.web.access import COOKIE, make_csrf_word
 from steadyeye.review.workflow import queue
@@ -344,7 +344,7 @@ def prepare(trial_root: Path, url: str, people: int) -> list[str]:
         for number in range(people):
             reviewers.add_reviewer(connection, f"reviewer {number}")
         everyone = reviewers.list_reviewers(connection)
-        words = [sessions.open_session(connection, reviewer, Lifetime()) for reviewer in everyone]
+        words = [reviewers.open_session(connection, reviewer, Lifetime()) for reviewer in everyone]
         queue.add_set_items(connection, folder, read_plan(folder.content))
     data.engine.dispose()
     return words

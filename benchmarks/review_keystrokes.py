@@ -35,7 +35,7 @@ from playwright.sync_api import Page, sync_playwright
 from steadyeye.data.annotations.review_set import read
 from steadyeye.review import database
 from steadyeye.review.protocol.votes import settle_stage
-from steadyeye.review.sampling.box_sampling import sample_boxes
+from steadyeye.review.sampling.sampling import sample_boxes
 
 SECONDS = {"K": 0.28, "P": 1.10, "B": 0.10, "H": 0.40, "M": 1.35}
 """Operator → seconds: a key by an average typist who is no secretary, pointing with a mouse, hands

@@ -33,8 +33,8 @@ from sqlalchemy import func, select
 from steadyeye.data.annotations.review_set import FRAMES, image_name, image_path, read
 from steadyeye.review import database
 from steadyeye.review.database import assignments, decisions
-from steadyeye.review.protocol import reviewers, sessions
-from steadyeye.review.protocol.sessions import Lifetime
+from steadyeye.review.protocol import reviewers
+from steadyeye.review.protocol.reviewers import Lifetime
 from steadyeye.review.protocol.stages import read_plan
 from steadyeye.review.web.access import COOKIE, make_csrf_word
 from steadyeye.review.workflow import queue
@@ -193,7 +193,7 @@ def measure(url: str, root: Path, job: Job, begun: type[Server] = Server) -> dic
         people = [
             reviewer for reviewer in reviewers.list_reviewers(connection) if not reviewer.admin
         ]
-        words = [sessions.open_session(connection, reviewer, Lifetime()) for reviewer in people]
+        words = [reviewers.open_session(connection, reviewer, Lifetime()) for reviewer in people]
         queue.add_set_items(connection, folder, read_plan(folder.content))
     load = Load()
     server = begun(root, url)

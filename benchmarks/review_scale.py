@@ -27,9 +27,9 @@ from sqlalchemy import insert, select, text, update
 from steadyeye.data.annotations.review_set import read
 from steadyeye.review import database
 from steadyeye.review.database import assignments, decisions, items
-from steadyeye.review.protocol import reviewers, sessions
+from steadyeye.review.protocol import reviewers
 from steadyeye.review.protocol.counts import compact_counts
-from steadyeye.review.protocol.sessions import Lifetime
+from steadyeye.review.protocol.reviewers import Lifetime
 from steadyeye.review.protocol.stages import read_plan
 from steadyeye.review.results.recount import check_counts
 from steadyeye.review.web.access import COOKIE, make_csrf_word
@@ -256,7 +256,7 @@ def measure(url: str, root: Path, job: Job) -> dict[str, str]:
             name = f"reviewer {number}" if number else "admin"
             reviewers.add_reviewer(connection, name, admin=not number)
         people = reviewers.list_reviewers(connection)
-        words = [sessions.open_session(connection, reviewer, Lifetime()) for reviewer in people]
+        words = [reviewers.open_session(connection, reviewer, Lifetime()) for reviewer in people]
         queue.add_set_items(connection, folder, plan)
     first = time.perf_counter() - began
     with data.writing() as connection:

@@ -148,7 +148,7 @@ def build_candidates(folder):
 
 
 def read_candidates(folder):
-    from steadyeye.review.sampling.box_sampling import sample_boxes
+    from steadyeye.review.sampling.sampling import sample_boxes
 
     path = folder / "candidates.json"
     assert review_candidates.read(path).boxes

@@ -20,8 +20,7 @@ from steadyeye.models.finetuned import checkpoint_format
 from steadyeye.report.gate import gate, requirements
 from steadyeye.review.interchange.coco import export_coco
 from steadyeye.review.interchange.frames import export_pmsets, export_set
-from steadyeye.review.sampling.box_sampling import sample_boxes
-from steadyeye.review.sampling.sampling import Sampling
+from steadyeye.review.sampling.sampling import Sampling, sample_boxes
 from steadyeye.runner.collect import record, results, tables
 from steadyeye.training.classification import classification
 

@@ -14,8 +14,6 @@ from steadyeye.metrics.label_studies.question import parse_question
 from steadyeye.metrics.label_studies.study import Premise, StopRule, plan_study
 from steadyeye.review import database
 from steadyeye.review.protocol.stages import read_plan
-from steadyeye.review.studies.difference_summary import describe_difference
-from steadyeye.review.studies.film_strips import SetFrames
 from steadyeye.review.studies.live_study import LiveStudy
 from steadyeye.review.studies.study_folder import (
     Labelling,
@@ -24,7 +22,8 @@ from steadyeye.review.studies.study_folder import (
     resume_difference,
     resume_study,
 )
-from steadyeye.review.studies.study_items import StudyItems
+from steadyeye.review.studies.study_items import SetFrames, StudyItems
+from steadyeye.review.studies.study_summary import describe_difference
 
 ONE_CLASS = Premise("constant-class")
 

@@ -15,10 +15,9 @@ from steadyeye.metrics.label_studies.study import plan_study
 from steadyeye.review import database
 from steadyeye.review.protocol import reviewers as people
 from steadyeye.review.protocol.stages import read_plan
-from steadyeye.review.studies.film_strips import SetFrames
 from steadyeye.review.studies.live_study import LiveStudy
 from steadyeye.review.studies.study_folder import Labelling, begin_study, read_folder, read_gold
-from steadyeye.review.studies.study_items import StudyItems
+from steadyeye.review.studies.study_items import SetFrames, StudyItems
 from steadyeye.review.studies.study_summary import describe_study
 from steadyeye.review.workflow import decisions, queue
 from steadyeye.review.workflow.decisions import Rules, Submission

@@ -22,14 +22,13 @@ from steadyeye.metrics.label_studies.study import Premise, StopRule, parse_premi
 from steadyeye.review import database
 from steadyeye.review.interchange.formats import export_formats
 from steadyeye.review.protocol import reviewers as people
-from steadyeye.review.protocol.set_labels import (
+from steadyeye.review.protocol.objects import (
     check_set_labels,
     find_set_labels,
     is_right_label,
     word_set_labels,
 )
 from steadyeye.review.protocol.stages import read_plan
-from steadyeye.review.studies.film_strips import SetFrames, read_strips
 from steadyeye.review.studies.live_study import LiveStudy
 from steadyeye.review.studies.study_folder import (
     EARLIER,
@@ -39,7 +38,7 @@ from steadyeye.review.studies.study_folder import (
     read_folder,
     resume_study,
 )
-from steadyeye.review.studies.study_items import StudyItems
+from steadyeye.review.studies.study_items import SetFrames, StudyItems, read_strips
 from steadyeye.review.studies.study_summary import describe_study
 from steadyeye.review.web.app import build_app
 from steadyeye.review.workflow import decisions, queue

@@ -10,7 +10,7 @@ from steadyeye.review.interchange.coco import export_coco
 from steadyeye.review.protocol.objects import RIGHT, check_object, find_object
 from steadyeye.review.results import agreement, status
 from steadyeye.review.results.verdicts import judge_images
-from steadyeye.review.sampling.box_sampling import sample_boxes
+from steadyeye.review.sampling.sampling import sample_boxes
 from steadyeye.review.workflow import quality
 
 COUCH, VASE = "couch", "wine glass"

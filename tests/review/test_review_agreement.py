@@ -10,8 +10,12 @@ from sklearn.metrics import cohen_kappa_score
 
 from steadyeye.data.annotations import review_set
 from steadyeye.review.results import agreement
-from steadyeye.review.results.agreement import BackgroundMeasurement, measure_agreement
-from steadyeye.review.results.clusters import find_clusters, list_videos
+from steadyeye.review.results.agreement import (
+    BackgroundMeasurement,
+    find_clusters,
+    list_videos,
+    measure_agreement,
+)
 from steadyeye.review.sampling.sampling import Sampling
 
 

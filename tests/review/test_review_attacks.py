@@ -30,14 +30,13 @@ from steadyeye.data.annotations import review_set
 from steadyeye.data.images import image_file
 from steadyeye.review import database
 from steadyeye.review.protocol import reviewers
-from steadyeye.review.protocol.sessions import Lifetime
+from steadyeye.review.protocol.reviewers import Lifetime
 from steadyeye.review.sampling import decoding_process
 from steadyeye.review.sampling.decoding_process import read_frames
 from steadyeye.review.sampling.sampling import Sampling, write_set
 from steadyeye.review.web import access
-from steadyeye.review.web.access import Access
+from steadyeye.review.web.access import MOST, MOST_OF_ADDRESS, WINDOW, Access, Guesses, find_network
 from steadyeye.review.web.app import build_app
-from steadyeye.review.web.guesses import MOST, MOST_OF_ADDRESS, WINDOW, Guesses, find_network
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))

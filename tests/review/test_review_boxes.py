@@ -31,13 +31,12 @@ from steadyeye.review.protocol.counts import read_item_counts
 from steadyeye.review.protocol.objects import check_object
 from steadyeye.review.protocol.reviewers import lock_reviewer
 from steadyeye.review.results import status
-from steadyeye.review.results.clusters import list_videos, measure_shares
+from steadyeye.review.results.agreement import list_videos, measure_shares
 from steadyeye.review.results.impact import measure_impact
 from steadyeye.review.results.recount import check_counts
 from steadyeye.review.results.verdicts import judge_frames
-from steadyeye.review.sampling.box_sampling import sample_boxes
 from steadyeye.review.sampling.image_store import strip_orientation
-from steadyeye.review.sampling.sampling import Sampling
+from steadyeye.review.sampling.sampling import Sampling, sample_boxes
 from steadyeye.review.workflow import queue
 from steadyeye.review.workflow.quality import set_gold
 from steadyeye.testing import check_source

@@ -8,7 +8,7 @@ from sqlalchemy import select
 from steadyeye.data.annotations import review_set
 from steadyeye.review.database import decisions
 from steadyeye.review.protocol import reviewers
-from steadyeye.review.sampling.box_sampling import sample_boxes
+from steadyeye.review.sampling.sampling import sample_boxes
 from steadyeye.review.web.app import build_app
 
 PLAN = {"stages": {"boxes": 1}}

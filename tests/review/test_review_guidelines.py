@@ -10,7 +10,7 @@ from steadyeye.data.annotations import review_set
 from steadyeye.review.interchange.formats import export_formats
 from steadyeye.review.protocol.guidelines import find_file, note_shown, read_guidelines
 from steadyeye.review.protocol.stages import STAGES
-from steadyeye.review.web.guidelines import render_guidelines
+from steadyeye.review.web.pages import render_guidelines
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from steadyeye.review.interchange.formats import FORMATS, TOOLS, export_formats
 from steadyeye.review.results import history
 from steadyeye.review.results.history import HistoryFilter
 from steadyeye.review.results.status import summarise
-from steadyeye.review.workflow.changes import serve_again
 from steadyeye.review.workflow.quality import RECENT, measure_paces
+from steadyeye.review.workflow.queue import serve_again
 
 WRONG = {"correct": "no", "similar": "yes", "reasons": []}
 

@@ -9,7 +9,7 @@ from review_toys import GOOD, YES, Review, draw, source
 
 from steadyeye.core.errors import UsageError
 from steadyeye.data.annotations import review_set
-from steadyeye.review.sampling.box_sampling import sample_boxes
+from steadyeye.review.sampling.sampling import sample_boxes
 from steadyeye.review.workflow import queue
 
 

@@ -15,7 +15,7 @@ from steadyeye.review import database
 from steadyeye.review.interchange.frames import export_set
 from steadyeye.review.protocol import reviewers, votes
 from steadyeye.review.results import status
-from steadyeye.review.workflow import decisions, queue, remaining
+from steadyeye.review.workflow import assignments, decisions, queue
 from steadyeye.review.workflow.decisions import RefusedError, Submission
 from steadyeye.review.workflow.quality import set_gold
 
@@ -207,7 +207,7 @@ def test_items_assigned_while_the_clock_was_ahead_are_assigned_to_others_too(fol
     made_at = update(database.assignments).values(made_at=time.time() + 86_400)
     with review.db.writing() as c:
         c.execute(made_at.where(database.assignments.c.id == served[0].assignment))
-        assert remaining.count_left(c, review.plan, review.who(1)) == {"pairs": 1}
+        assert assignments.count_left(c, review.plan, review.who(1)) == {"pairs": 1}
     (again,) = review.next("pairs", 1)
     assert again.payload == served[0].payload
 
@@ -249,7 +249,7 @@ def test_the_number_of_remaining_items_is_counted_per_reviewer(folder):
     def left(number, minutes=30):
         with review.db.reading() as c:
             late = replace(review.plan, minutes=minutes)
-            return remaining.count_left(c, late, review.who(number))["pairs"]
+            return assignments.count_left(c, late, review.who(number))["pairs"]
 
     assert (left(0), left(1)) == (8, 8)
     served = review.next("pairs", 0, most=2)

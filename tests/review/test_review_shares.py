@@ -7,7 +7,7 @@ from scipy.stats import beta, norm
 
 from steadyeye.data.annotations import review_set
 from steadyeye.review.results import status
-from steadyeye.review.results.clusters import bound_share
+from steadyeye.review.results.agreement import bound_share
 from steadyeye.review.sampling.sampling import Sampling
 
 

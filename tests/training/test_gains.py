@@ -19,9 +19,9 @@ from steadyeye.degradation.failure_points import (
     accuracy_loss,
     measure_failure_shifts,
 )
+from steadyeye.metrics.detection.worst_frames import drop_statistic as drop_outcomes
 from steadyeye.metrics.map import map as mean_ap
 from steadyeye.metrics.map_drop import map_drop
-from steadyeye.metrics.map_drop import outcomes as drop_outcomes
 from steadyeye.metrics.pm_k_map import pm_k_map
 from steadyeye.models.finetuned import checkpoint_format as tuned_folder
 from steadyeye.report.analyses.degradation_gains import degradation_gains

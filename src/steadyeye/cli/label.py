@@ -166,8 +166,12 @@ def _name_folder(runs: list[str]) -> Path:
 def _say_before(root: Path, study: Any) -> bool:
     """Prints the result before any label; returns whether it is enough."""
     from steadyeye.metrics.label_studies.judge import judge
-    from steadyeye.metrics.label_studies.premise_sentences import say_premise
-    from steadyeye.metrics.label_studies.sentences import say_bound, say_earlier, say_result
+    from steadyeye.metrics.label_studies.sentences import (
+        say_bound,
+        say_earlier,
+        say_premise,
+        say_result,
+    )
     from steadyeye.metrics.label_studies.video_share import find_video_share, say_videos
     from steadyeye.review.studies.study_folder import read_earlier_labels
 
@@ -311,10 +315,9 @@ def _serve_study(
 ) -> None:
     """Serves a study until it is stopped; `how`: whether to continue, and the form of progress."""
     from steadyeye.review.protocol.stages import read_plan
-    from steadyeye.review.studies.film_strips import SetFrames
     from steadyeye.review.studies.live_study import LiveStudy
     from steadyeye.review.studies.study_folder import read_earlier_labels, read_folder
-    from steadyeye.review.studies.study_items import StudyItems
+    from steadyeye.review.studies.study_items import SetFrames, StudyItems
 
     folder, _ = read_folder(root)
     go_on, form = how

@@ -136,8 +136,8 @@ def _write(
     from steadyeye.data.images.image_file import ImageFile
     from steadyeye.report import build
     from steadyeye.report import mined as results
-    from steadyeye.review.sampling.box_sampling import store_boxes
     from steadyeye.review.sampling.image_store import store_image
+    from steadyeye.review.sampling.sampling import store_boxes
 
     def place(image: Callable[[], "Image"]) -> str:
         name, _ = store_image(out, image)

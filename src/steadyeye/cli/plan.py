@@ -63,8 +63,12 @@ def plan(
         raise UsageError("no question; give --decide 'pm_k(k=10) >= 70%' or --target ±5")
     from steadyeye.metrics.label_studies.files import read_labelled_study
     from steadyeye.metrics.label_studies.judge import judge
-    from steadyeye.metrics.label_studies.premise_sentences import count_deciding_checks, say_plan
-    from steadyeye.metrics.label_studies.sentences import say_bound, say_result
+    from steadyeye.metrics.label_studies.sentences import (
+        count_deciding_checks,
+        say_bound,
+        say_plan,
+        say_result,
+    )
     from steadyeye.review.studies.run_cell import find_cell
 
     predictions = find_cell(place(run), model, data).predictions

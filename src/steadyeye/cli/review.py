@@ -99,8 +99,7 @@ def serve(
     shows.
     """
     from steadyeye.review import database as databases
-    from steadyeye.review.protocol.reviewers import read_key
-    from steadyeye.review.protocol.sessions import DAY, Lifetime
+    from steadyeye.review.protocol.reviewers import DAY, Lifetime, read_key
     from steadyeye.review.protocol.stages import read_plan
     from steadyeye.review.web import server
     from steadyeye.review.web.access import LINK, Access

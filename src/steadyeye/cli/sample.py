@@ -178,7 +178,7 @@ def _sample_boxes(
     `more`: what cannot be in the same set.
     """
     from steadyeye.data.annotations.review_candidates import read
-    from steadyeye.review.sampling.box_sampling import sample_boxes
+    from steadyeye.review.sampling.sampling import sample_boxes
 
     boxes, images = files
     if more or boxes is None or images is None:

@@ -47,11 +47,8 @@ def number_of(n: int, noun: str, plural: str = "") -> str:
 
     `noun`: in the singular. `plural`: where it is not the noun with an "s" or "es" at its end.
     """
-    return f"{n:,} {noun if n == 1 else plural or _plural(noun)}"
-
-
-def _plural(noun: str) -> str:
-    return f"{noun}{'es' if noun.endswith(('s', 'x', 'ch', 'sh')) else 's'}"
+    end = "es" if noun.endswith(("s", "x", "ch", "sh")) else "s"
+    return f"{n:,} {noun if n == 1 else plural or noun + end}"
 
 
 def quote_word(text: str) -> str:

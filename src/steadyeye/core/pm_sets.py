@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
 
 NEVER = np.iinfo(np.int64).max
@@ -40,6 +41,18 @@ class PmSets:
 
     def __len__(self) -> int:
         return len(self.anchors)
+
+    def note_lost(self) -> tuple[str, ...]:
+        """Notes on the sets and frames that are left out because they were not predicted."""
+        sets, frames = self.lost_anchors, self.lost_neighbours
+        return (
+            *(
+                (f"{number_of(sets, 'set')} left out: the anchor has no prediction",)
+                if sets
+                else ()
+            ),
+            *((f"{number_of(frames, 'neighbour')} left out: no prediction",) if frames else ()),
+        )
 
     @property
     def anchor_of(self) -> NDArray[np.intp]:
@@ -84,7 +97,7 @@ def pm_sets(
         offsets=offsets,
         breaks_at=breaks_at,
         neighbours=np.bincount(set_of[member], minlength=len(order)),
-        videos=predictions.clusters[0][predictions.clusters[1][anchors[order]]],
+        videos=predictions.videos[anchors[order]],
         lost_anchors=len(names) - len(order) - int(np.sum(bare & (offsets == 0))),
         lost_neighbours=int(np.sum(~predicted & (offsets != 0))),
         unlabelled_anchors=int(np.sum(bare & (offsets == 0))),

@@ -126,15 +126,17 @@ class Predictions:
         return names, number
 
     @cached_property
-    def clusters(self) -> tuple[NDArray[np.str_], NDArray[np.intp]]:
-        """The distinct videos, sorted, and (n,) the index of each row's video.
+    def videos(self) -> NDArray[np.str_]:
+        """(n,) the video of each row; without a `video` tag every group is one."""
+        return np.asarray(self.tags.get("video", self.groups), dtype=np.str_)
 
-        Without a `video` tag every group counts as its own video.
-        """
+    @cached_property
+    def clusters(self) -> tuple[NDArray[np.str_], NDArray[np.intp]]:
+        """The distinct videos, sorted, and (n,) the index of each row's video."""
         if "video" not in self.tags:
             return self.distinct_groups
-        names, number = np.unique(self.tags["video"], return_inverse=True)
-        return np.asarray(names, dtype=np.str_), number
+        names, number = np.unique(self.videos, return_inverse=True)
+        return names, number
 
     @cached_property
     def has_probabilities(self) -> bool:

@@ -43,23 +43,14 @@ def provenance() -> dict[str, str]:
 def _commit() -> str:
     """The git commit of this code, `-dirty` if changed; `release` outside a checkout."""
     folder = Path(__file__).resolve().parent
-    command = [
-        "git",
-        "-C",
-        str(folder),
-        "describe",
-        "--always",
-        "--dirty",
-        "--abbrev=12",
-        "--exclude=*",
-    ]
+    git = ["git", "-C", str(folder)]
+    tracked = ("ls-files", "--error-unmatch", Path(__file__).name)
+    described = ("describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
     try:
-        tracked = subprocess.run(  # noqa: S603
-            [*command[:3], "ls-files", "--error-unmatch", Path(__file__).name],
-            capture_output=True,
-            check=False,
-        )
-        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+        both = [
+            subprocess.run([*git, *command], capture_output=True, text=True, check=False)  # noqa: S603
+            for command in (tracked, described)
+        ]
     except OSError:
         return "release"
-    return done.stdout.strip() if tracked.returncode == 0 and done.returncode == 0 else "release"
+    return "release" if any(done.returncode for done in both) else both[1].stdout.strip()

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.core.errors import UsageError
 from steadyeye.core.format import percent
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats import bootstrap
 from steadyeye.core.stats.trials import Statistic, Trials
+from steadyeye.core.types import Result
 from steadyeye.degradation.curves import Profiles, profiles
 from steadyeye.degradation.failure_search import Search, exhaustive
 
@@ -36,6 +38,30 @@ class FailurePoint:
     brightness: float | None
     n: int
     method: str
+
+
+def read_thresholds(thresholds: Sequence[float]) -> tuple[float, ...]:
+    """Some shares above 0 and up to 1. Raises `UsageError` for others, and for none."""
+    limits = tuple(float(threshold) for threshold in thresholds)
+    if not limits or not all(0 < threshold <= 1 for threshold in limits):
+        raise UsageError(f"thresholds {list(thresholds)}: give shares above 0 and up to 1")
+    return limits
+
+
+def describe_point(point: FailurePoint, images: int) -> Result:
+    """The result of a failure point; `images`: how many were measured at its level."""
+    measured = (
+        Result("pixels changed", point.changed, None, None, images, "none"),
+        Result("mean value", point.brightness, None, None, images, "none", unit="grey value"),
+    )
+    is_reached = point.level is not None
+    return Result(
+        f"below {point.threshold:g}",
+        *(point.level, point.low, point.high, point.n, point.method),
+        () if is_reached else ("not reached",),
+        measured if is_reached else (),
+        "level",
+    )
 
 
 def failure_points(sweep: Profiles, thresholds: tuple[float, ...]) -> list[FailurePoint]:

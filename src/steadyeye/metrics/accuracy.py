@@ -16,8 +16,7 @@ def trials(predictions: Predictions) -> Trials:
         sets = pm_sets(predictions)
         return Trials(sets.breaks_at > 0, sets.videos)
     judged = predictions.has_label & predictions.valid
-    names, video = predictions.clusters
-    videos = names[video] if "video" in predictions.tags else predictions.ids
+    videos = predictions.videos if "video" in predictions.tags else predictions.ids
     return Trials(predictions.right[judged], videos[judged])
 
 

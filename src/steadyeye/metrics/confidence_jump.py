@@ -5,7 +5,7 @@ from steadyeye.core.pm_sets import consecutive
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats import block_bootstrap
 from steadyeye.core.types import Result, needs
-from steadyeye.metrics.sequences.answer_runs import jumps, video_of
+from steadyeye.metrics.sequences.answer_runs import jumps
 
 TAIL = 0.95
 
@@ -31,7 +31,7 @@ def confidence_jump(predictions: Predictions) -> Result:
     if moved is None:
         why = "none: the scores are no probabilities"
         return Result("confidence_jump", None, None, None, 0, why)
-    videos, block = video_of(predictions, pairs[:, 0]), block_bootstrap.length(len(pairs))
+    videos, block = predictions.videos[pairs[:, 0]], block_bootstrap.length(len(pairs))
     if not len(moved):
         return Result("confidence_jump", None, None, None, 0, "none: there is nothing to count")
     mean = block_bootstrap.mean(moved, videos, block)

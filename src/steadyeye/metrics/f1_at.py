@@ -1,18 +1,15 @@
 """F1 of a detector at a score threshold."""
 
+from functools import partial
+
 from steadyeye.core.predictions import Predictions
-from steadyeye.core.stats.trials import Statistic, compare_by
+from steadyeye.core.stats.trials import compare_by
 from steadyeye.core.types import Result, needs
 from steadyeye.metrics.detection.operating_point import SCORE, f1, measure, statistic
 
 
-def outcomes(predictions: Predictions, score: float = SCORE, iou: float = 0.5) -> Statistic:
-    """The images that count, for resampling."""
-    return statistic(predictions, f1, score, iou)
-
-
 @needs("boxes", "detections")
-@compare_by(outcomes)
+@compare_by(partial(statistic, f1))
 def f1_at(predictions: Predictions, score: float = SCORE, iou: float = 0.5) -> Result:
     """The harmonic mean of `precision_at` and `recall_at`: 2 TP ÷ (detections + objects).
 

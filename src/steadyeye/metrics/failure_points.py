@@ -4,12 +4,10 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from steadyeye.core.competing_classes import among_competing
-from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.types import Result, needs
 from steadyeye.degradation import failure_points as failure
 from steadyeye.degradation.curves import profiles
-from steadyeye.degradation.failure_points import FailurePoint, cost, searched_points
 
 NO_VALUE = (None, None, None)
 """No value and no interval: the measured levels are in the cells."""
@@ -38,40 +36,17 @@ def failure_points(
         blur below 0.9 2 (95 % interval ≥ 1, n = 20)
         noise below 0.9 4 (95 % interval ≥ 1, n = 20)
     """
-    shares = tuple(float(threshold) for threshold in thresholds)
-    if not shares or not all(0 < threshold <= 1 for threshold in shares):
-        raise UsageError(f"thresholds {list(thresholds)}: give shares above 0 and up to 1")
+    shares = failure.read_thresholds(thresholds)
     if "profile" in predictions.columns:
         sweep = profiles(predictions, images)
         points, notes = failure.failure_points(sweep, shares), sweep.notes
     else:
-        points, notes = searched_points(predictions, shares), (cost(predictions),)
+        points = failure.searched_points(predictions, shares)
+        notes = (failure.cost(predictions),)
     n = points[0].n
-    cells = tuple(
-        Result(operator, *NO_VALUE, n, "by threshold", (), tuple(map(_point, of_operator)), "level")
-        for operator, of_operator in groupby(points, key=lambda point: point.operator)
-    )
+    cells = []
+    for operator, group in groupby(points, key=lambda point: point.operator):
+        of_operator = tuple(failure.describe_point(point, point.n) for point in group)
+        cells.append(Result(operator, *NO_VALUE, n, "by threshold", (), of_operator, "level"))
     method = cells[0].cells[0].interval
-    return Result("failure_points", *NO_VALUE, n, method, notes, cells, "level")
-
-
-def _point(point: FailurePoint) -> Result:
-    measured = (
-        ()
-        if point.level is None
-        else (
-            Result("pixels changed", point.changed, None, None, point.n, "none"),
-            Result("mean value", point.brightness, None, None, point.n, "none", unit="grey value"),
-        )
-    )
-    return Result(
-        f"below {point.threshold:g}",
-        point.level,
-        point.low,
-        point.high,
-        point.n,
-        point.method,
-        () if point.level is not None else ("not reached",),
-        measured,
-        "level",
-    )
+    return Result("failure_points", *NO_VALUE, n, method, notes, tuple(cells), "level")

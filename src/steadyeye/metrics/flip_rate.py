@@ -6,13 +6,13 @@ from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats import block_bootstrap
 from steadyeye.core.stats.trials import Trials, compare_by
 from steadyeye.core.types import Result, needs
-from steadyeye.metrics.sequences.answer_runs import find_flips, flip_share, video_of
+from steadyeye.metrics.sequences.answer_runs import find_flips, flip_share
 
 
 def trials(predictions: Predictions) -> Trials:
     """The pairs of consecutive frames whose top-1 class changes."""
     pairs = consecutive(predictions)
-    videos = video_of(predictions, pairs[:, 0])
+    videos = predictions.videos[pairs[:, 0]]
     return Trials(find_flips(predictions, pairs), videos, block_bootstrap.length(len(pairs)))
 
 

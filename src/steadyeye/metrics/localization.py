@@ -1,18 +1,15 @@
 """How well objects are found, whatever they are called."""
 
+from functools import partial
+
 from steadyeye.core.predictions import Predictions
-from steadyeye.core.stats.trials import Statistic, compare_by
+from steadyeye.core.stats.trials import compare_by
 from steadyeye.core.types import Result, needs
 from steadyeye.metrics.detection.worst_frames import worst_frames, worst_statistic
 
 
-def outcomes(predictions: Predictions, k: int | None = None, iou: float | str = 0.5) -> Statistic:
-    """The worst frames of a model, for resampling."""
-    return worst_statistic(predictions, k, iou, one_class=True)
-
-
 @needs("boxes", "detections", "group", "offset")
-@compare_by(outcomes)
+@compare_by(partial(worst_statistic, one_class=True))
 def localization(predictions: Predictions, k: int | None = None, iou: float | str = 0.5) -> Result:
     """pm-k mAP with all classes merged into one, so that only the position counts.
 

@@ -2,18 +2,13 @@
 
 from steadyeye.core.pm_sets import farthest, pm_sets
 from steadyeye.core.predictions import Predictions
-from steadyeye.core.stats.trials import Statistic, compare_by
+from steadyeye.core.stats.trials import compare_by
 from steadyeye.core.types import Result, needs
 from steadyeye.metrics.detection.worst_frames import drop_statistic, name_with_iou
 
 
-def outcomes(predictions: Predictions, k: int | None = None, iou: float | str = 0.5) -> Statistic:
-    """The sets of a model, for resampling."""
-    return drop_statistic(predictions, k, iou)
-
-
 @needs("boxes", "detections", "group", "offset")
-@compare_by(outcomes, lower=True)
+@compare_by(drop_statistic, lower=True)
 def map_drop(predictions: Predictions, k: int | None = None, iou: float | str = 0.5) -> Result:
     """The mAP of the anchors minus that of the worst frames within ±k of them.
 
@@ -28,5 +23,4 @@ def map_drop(predictions: Predictions, k: int | None = None, iou: float | str = 
         map_drop(k=1) 6.6 pp (95 % interval −7.5 to +18.7 pp, n = 30)
     """
     name = name_with_iou("map_drop", farthest(pm_sets(predictions, labels=False), k), iou)
-    difference = outcomes(predictions, k, iou).interval()
-    return Result.of(name, difference)
+    return Result.of(name, drop_statistic(predictions, k, iou).interval())

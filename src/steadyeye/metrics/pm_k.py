@@ -64,12 +64,7 @@ def _notes(sets: PmSets) -> tuple[str, ...]:
             f"{empty:,} of {number_of(len(sets), 'set')} without a neighbour, of which the anchor "
             "alone counts"
         )
-    if sets.lost_anchors:
-        notes.append(
-            f"{number_of(sets.lost_anchors, 'set')} left out: the anchor has no prediction"
-        )
-    if sets.lost_neighbours:
-        notes.append(f"{number_of(sets.lost_neighbours, 'neighbour')} left out: no prediction")
+    notes += sets.note_lost()
     if sets.unlabelled_anchors:
         notes.append(
             f"{number_of(sets.unlabelled_anchors, 'set')} left out: the anchor has no label"

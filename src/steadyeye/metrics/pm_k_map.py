@@ -1,18 +1,13 @@
 """mAP over the worst frame of each pm-set."""
 
 from steadyeye.core.predictions import Predictions
-from steadyeye.core.stats.trials import Statistic, compare_by
+from steadyeye.core.stats.trials import compare_by
 from steadyeye.core.types import Result, needs
 from steadyeye.metrics.detection.worst_frames import worst_frames, worst_statistic
 
 
-def outcomes(predictions: Predictions, k: int | None = None, iou: float | str = 0.5) -> Statistic:
-    """The worst frames of a model, for resampling."""
-    return worst_statistic(predictions, k, iou, one_class=False)
-
-
 @needs("boxes", "detections", "group", "offset")
-@compare_by(outcomes)
+@compare_by(worst_statistic)
 def pm_k_map(predictions: Predictions, k: int | None = None, iou: float | str = 0.5) -> Result:
     """The mAP of the worst frames: of each anchor, the frame of lowest frame AP within ±k.
 
@@ -26,4 +21,4 @@ def pm_k_map(predictions: Predictions, k: int | None = None, iou: float | str = 
         >>> print(pm_k_map(example_detections(), k=1))
         pm_k_map(k=1) 86.1 % (95 % interval 63.7–96.1 %, n = 30)
     """
-    return worst_frames("pm_k_map", predictions, k, iou, one_class=False)
+    return worst_frames("pm_k_map", predictions, k, iou)

@@ -1,18 +1,15 @@
 """Recall of a detector at a score threshold."""
 
+from functools import partial
+
 from steadyeye.core.predictions import Predictions
-from steadyeye.core.stats.trials import Statistic, compare_by
+from steadyeye.core.stats.trials import compare_by
 from steadyeye.core.types import Result, needs
 from steadyeye.metrics.detection.operating_point import SCORE, measure, recall, statistic
 
 
-def outcomes(predictions: Predictions, score: float = SCORE, iou: float = 0.5) -> Statistic:
-    """The images that count, for resampling."""
-    return statistic(predictions, recall, score, iou)
-
-
 @needs("boxes", "detections")
-@compare_by(outcomes)
+@compare_by(partial(statistic, recall))
 def recall_at(predictions: Predictions, score: float = SCORE, iou: float = 0.5) -> Result:
     """The share of objects detected with `score` or more, over all classes together.
 

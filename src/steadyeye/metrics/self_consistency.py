@@ -1,18 +1,18 @@
 """How often every frame nearby gets the same answer; no labels needed."""
 
-import numpy as np
-
 from steadyeye.core.competing_classes import among_own
-from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of, percent
 from steadyeye.core.pm_sets import farthest, pm_sets
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats import block_bootstrap
 from steadyeye.core.stats.intervals import Interval, proportion
 from steadyeye.core.types import Result, needs
-from steadyeye.metrics.sequences.answer_runs import in_time, steady_windows, video_of
-
-NEAR = 10  # frames, the k of the published pm-sets
+from steadyeye.metrics.sequences.answer_runs import (
+    choose_distance,
+    in_time,
+    steady_sets,
+    steady_windows,
+)
 
 
 @needs("group", "frame")
@@ -46,10 +46,7 @@ def self_consistency(predictions: Predictions, k: int | None = None) -> Result:
 def _of_sets(predictions: Predictions, k: int | None) -> tuple[Interval, int]:
     sets = pm_sets(predictions, labels=False)
     distance_limit = farthest(sets, k)
-    near = np.flatnonzero((sets.set_of >= 0) & (np.abs(sets.offsets) <= distance_limit))
-    set_of, own = sets.set_of[near], predictions.own[sets.anchors]
-    agrees = np.ones(len(sets), dtype=np.bool_)
-    agrees[set_of[predictions.own[near] != own[set_of]]] = False
+    agrees = steady_sets(sets, predictions.own, distance_limit)
     return proportion(agrees, sets.videos), distance_limit
 
 
@@ -65,17 +62,12 @@ def _say_bound(predictions: Predictions, share: Interval, k: int, of: str) -> tu
 
 
 def _of_clips(predictions: Predictions, k: int | None) -> tuple[Interval, int, tuple[str, ...]]:
-    step = int(np.max(predictions.tags.get("step", 1), initial=1))
-    distance_limit = max(NEAR, step) if k is None else k
-    if distance_limit < step:
-        raise UsageError(
-            f"k={k}, but the frames that were predicted are {step} apart; choose k from {step} up"
-        )
+    distance_limit, step = choose_distance(predictions, k)
     rows = in_time(predictions)
     agrees = steady_windows(predictions, rows, predictions.own, distance_limit)
     near = 2 * (distance_limit // step) + 1
     block = block_bootstrap.length(len(rows), near)
-    share = block_bootstrap.mean(agrees, video_of(predictions, rows), block)
+    share = block_bootstrap.mean(agrees, predictions.videos[rows], block)
     few = "frames near the end of a video or a scene cut have fewer neighbours"
     of = f"of the {number_of(share.n, 'set')} around each of these frames"
     return share, distance_limit, (few, *_say_bound(predictions, share, distance_limit, of))

@@ -26,9 +26,8 @@ from steadyeye.metrics.label_studies.model_difference import (
     ModelDifference,
     compare_models,
 )
-from steadyeye.metrics.label_studies.premise_sentences import say_premise
 from steadyeye.metrics.label_studies.question import METRICS, OF_IMAGES, parse_question
-from steadyeye.metrics.label_studies.sentences import say_bound, say_cost, say_numbers
+from steadyeye.metrics.label_studies.sentences import say_bound, say_cost, say_numbers, say_premise
 from steadyeye.metrics.label_studies.study import (
     LabelStudy,
     match_samples,

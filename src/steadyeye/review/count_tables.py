@@ -59,22 +59,23 @@ def add_count_tables(metadata: MetaData) -> tuple[Table, Table, Table]:
 
 def add_count_triggers(items: Table, assignments: Table, decisions: Table) -> None:
     """Adds triggers, so that the database counts every change of these tables."""
-    _run_after_create(items, "sqlite", _SQLITE_ITEMS)
-    _run_after_create(items, "postgresql", _POSTGRES_ITEMS)
-    _run_after_create(assignments, "sqlite", _SQLITE_ASSIGNMENTS)
-    _run_after_create(assignments, "postgresql", _POSTGRES_ASSIGNMENTS)
+    run_after_create(items, "sqlite", _SQLITE_ITEMS)
+    run_after_create(items, "postgresql", _POSTGRES_ITEMS)
+    run_after_create(assignments, "sqlite", _SQLITE_ASSIGNMENTS)
+    run_after_create(assignments, "postgresql", _POSTGRES_ASSIGNMENTS)
     add = _add_row("pace_counts", "reviewer, kind, tenths", f"NEW.reviewer, NEW.kind, {_PACE}", 1)
-    _run_after_create(
+    run_after_create(
         decisions,
         "sqlite",
         [f"CREATE TRIGGER decisions_counted AFTER INSERT ON decisions BEGIN {add} END"],
     )
-    _run_after_create(
+    run_after_create(
         decisions, "postgresql", _make_row_trigger("decisions", "decisions_counted", "INSERT", add)
     )
 
 
-def _run_after_create(table: Table, dialect: str, statements: Sequence[str]) -> None:
+def run_after_create(table: Table, dialect: str, statements: Sequence[str]) -> None:
+    """Runs statements once a database of a dialect gets a table."""
     for statement in statements:
         event.listen(table, "after_create", DDL(statement).execute_if(dialect=dialect))  # type: ignore[no-untyped-call]
 

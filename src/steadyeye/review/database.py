@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import (
-    DDL,
     JSON,
     URL,
     Boolean,
@@ -40,7 +39,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from steadyeye.core.errors import UsageError, list_texts
 from steadyeye.core.storage.sqlite_wal import set_wal_mode
-from steadyeye.review.count_tables import add_count_tables, add_count_triggers
+from steadyeye.review.count_tables import add_count_tables, add_count_triggers, run_after_create
 from steadyeye.review.transactions import (
     FAILURES,
     WAIT,
@@ -221,8 +220,7 @@ _TRIGGERS: Mapping[str, Sequence[str]] = {
     ],
 }
 for dialect, statements in _TRIGGERS.items():
-    for statement in statements:
-        event.listen(decisions, "after_create", DDL(statement).execute_if(dialect=dialect))  # type: ignore[no-untyped-call]
+    run_after_create(decisions, dialect, statements)
 
 item_counts, reviewer_counts, pace_counts = add_count_tables(metadata)
 add_count_triggers(items, assignments, decisions)

@@ -19,7 +19,7 @@ from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import parse
 from steadyeye.core.storage.confinement import VARIABLE
-from steadyeye.review.sampling.box_sampling import sample_boxes
+from steadyeye.review.sampling.sampling import sample_boxes
 
 OUTSIDE = ("../secrets/000005.bmp", "ABSOLUTE", "linked.bmp")
 

@@ -16,8 +16,6 @@ from steadyeye import testing
 from steadyeye.core.boxes import take
 from steadyeye.core.stats.trials import Statistic
 from steadyeye.metrics import best_f1 as best_module
-from steadyeye.metrics import f1_at as f1_module
-from steadyeye.metrics import precision_at as precision_module
 from steadyeye.metrics.best_f1 import best_f1
 from steadyeye.metrics.detection.best_threshold import choose, find_best
 from steadyeye.metrics.detection.operating_point import Ranked, rank_predictions
@@ -281,8 +279,8 @@ def test_weights_are_as_repeated_images(seed):
     objects = count_objects(truth)
     weight = times[None].astype(np.float32)
     pairs = [
-        (ratios(weigh(predictions, 0.3, times), objects)[0], precision_module.outcomes, (0.3,)),
-        (ratios(weigh(predictions, 0.3, times), objects)[2], f1_module.outcomes, (0.3,)),
+        (ratios(weigh(predictions, 0.3, times), objects)[0], precision_at.outcomes, (0.3,)),
+        (ratios(weigh(predictions, 0.3, times), objects)[2], f1_at.outcomes, (0.3,)),
         (best_of(predictions, times, objects), best_module.outcomes, ()),
     ]
     for expected, outcomes, arguments in pairs:

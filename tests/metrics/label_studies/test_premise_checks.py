@@ -31,9 +31,14 @@ from steadyeye.metrics.label_studies.premise_checks import (
     bound_clean_checks,
     count_checks_needed,
 )
-from steadyeye.metrics.label_studies.premise_sentences import say_advice, say_plan, say_premise
 from steadyeye.metrics.label_studies.question import parse_question
-from steadyeye.metrics.label_studies.sentences import say_bound, say_result
+from steadyeye.metrics.label_studies.sentences import (
+    say_advice,
+    say_bound,
+    say_plan,
+    say_premise,
+    say_result,
+)
 from steadyeye.metrics.label_studies.study import StopRule, parse_premise, plan_study
 from steadyeye.metrics.pm_k import pm_k
 

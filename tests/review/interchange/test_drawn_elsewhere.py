@@ -11,7 +11,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.data.annotations import review_set
 from steadyeye.review.interchange import cvat, label_studio
 from steadyeye.review.protocol import reviewers
-from steadyeye.review.sampling.box_sampling import sample_boxes
+from steadyeye.review.sampling.sampling import sample_boxes
 
 
 @pytest.fixture

@@ -17,9 +17,8 @@ from steadyeye.review.interchange import cvat, label_studio
 from steadyeye.review.interchange.answers import import_annotations, list_answered
 from steadyeye.review.protocol import reviewers
 from steadyeye.review.results.agreement import measure_agreement
-from steadyeye.review.sampling.box_sampling import sample_boxes
 from steadyeye.review.sampling.image_store import read_size
-from steadyeye.review.sampling.sampling import Sampling
+from steadyeye.review.sampling.sampling import Sampling, sample_boxes
 from steadyeye.review.workflow import quality
 from steadyeye.review.workflow.quality import set_gold
 

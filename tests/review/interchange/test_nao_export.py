@@ -20,7 +20,7 @@ from steadyeye.data.sources.nao import nao
 from steadyeye.review.interchange import cvat, label_studio
 from steadyeye.review.interchange.coco import count_objects, export_coco
 from steadyeye.review.protocol.stages import STAGES, list_labels
-from steadyeye.review.sampling.box_sampling import sample_boxes
+from steadyeye.review.sampling.sampling import sample_boxes
 from steadyeye.review.sampling.splits import SHARES, find_origins, split_images
 
 CORNERS = ("x0", "y0", "x1", "y1")

@@ -16,7 +16,7 @@ from steadyeye.data.sources.coco import coco
 from steadyeye.review.database import decisions, items
 from steadyeye.review.interchange.formats import export_formats
 from steadyeye.review.results import status
-from steadyeye.review.sampling.box_sampling import sample_boxes
+from steadyeye.review.sampling.sampling import sample_boxes
 from steadyeye.review.workflow import sequences
 
 SIZE = (40, 32)

@@ -11,7 +11,7 @@ from test_review_pages import READY, SMALL, Site, boxes_on, outcomes, visit
 
 from steadyeye.data.annotations import review_set
 from steadyeye.data.images import image_file
-from steadyeye.review.sampling.box_sampling import sample_boxes
+from steadyeye.review.sampling.sampling import sample_boxes
 
 __all__ = ["visit"]
 

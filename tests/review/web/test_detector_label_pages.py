@@ -13,7 +13,7 @@ from test_review_pages import REST, free_port, visit
 import steadyeye as se
 from steadyeye.metrics.label_studies.files import plan_again, read_labels, read_study
 from steadyeye.metrics.label_studies.judge import judge
-from steadyeye.review.studies.film_strips import read_strips
+from steadyeye.review.studies.study_items import read_strips
 
 __all__ = ["visit"]
 

@@ -23,7 +23,7 @@ from steadyeye.metrics.label_studies.judge_difference import (
 from steadyeye.metrics.label_studies.question import parse_question
 from steadyeye.metrics.label_studies.study import Premise
 from steadyeye.predictions.read import cells, read
-from steadyeye.review.studies.film_strips import read_strips
+from steadyeye.review.studies.study_items import read_strips
 
 __all__ = ["visit"]
 

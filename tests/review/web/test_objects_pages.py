@@ -8,7 +8,7 @@ from test_review_pages import REST, Site, boxes_on, choose, outcomes, visit
 from steadyeye.data.annotations import review_set
 from steadyeye.data.annotations.review_set import image_path
 from steadyeye.review.database import quiz_answers
-from steadyeye.review.sampling.box_sampling import sample_boxes
+from steadyeye.review.sampling.sampling import sample_boxes
 
 __all__ = ["visit"]
 

@@ -25,9 +25,8 @@ from steadyeye.data.annotations import review_set
 from steadyeye.review import database
 from steadyeye.review.protocol import reviewers
 from steadyeye.review.web import access, guard, server
-from steadyeye.review.web.access import Access
+from steadyeye.review.web.access import MOST_OF_ADDRESS, Access
 from steadyeye.review.web.app import build_app
-from steadyeye.review.web.guesses import MOST_OF_ADDRESS
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 import review_load

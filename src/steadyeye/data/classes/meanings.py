@@ -9,10 +9,10 @@ and a plural in -s is the same name.
 """
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 
 from steadyeye.core.types import Classes
@@ -20,6 +20,9 @@ from steadyeye.data.classes import openimages, wordnet
 
 LISTS = ("bdd", "coco", "imagenet1k", "kitti", "openimages", "vid30", "voc", "ytbb")
 """The class lists we ship."""
+MOST_FOUND = (
+    150  # classes that a word finds; "animal" finds hundreds of ImageNet's, and helps nobody
+)
 
 
 @dataclass(frozen=True)
@@ -186,3 +189,27 @@ def _wnids(where: str) -> Mapping[str, str]:
 
 def _entries(text: str) -> Iterable[str]:
     return filter(None, text.split("|"))
+
+
+@lru_cache(maxsize=4)
+def list_class_words(names: tuple[str, ...]) -> Mapping[str, Sequence[int]]:
+    """Word in lower case → the classes that it finds, as indices of `names`, nearest kinds first.
+
+    The words are the WordNet nouns of a class and of its hypernyms: "dog" finds every breed. Names
+    of classes are left out, and words that find more than `MOST_FOUND`. Classes that no shipped
+    list knows have none.
+    """
+    classes_of: dict[str, dict[int, int]] = defaultdict(dict)
+    for index, name in enumerate(names):
+        wnid = wnid_of(name, names)
+        for above, steps in wordnet.steps(wnid).items() if wnid else ():
+            entry = wordnet.synsets().get(above)
+            for lemma in entry.lemmas if entry else ():
+                word = wordnet.plain(lemma)
+                classes_of[word][index] = min(steps, classes_of[word].get(index, steps))
+    own = {wordnet.plain(name) for name in names}
+    return {
+        word: sorted(classes, key=lambda index: (classes[index], index))
+        for word, classes in sorted(classes_of.items())
+        if len(classes) <= MOST_FOUND and not (word in own and len(classes) == 1)
+    }

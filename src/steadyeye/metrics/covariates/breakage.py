@@ -77,7 +77,7 @@ def clusters_of(predictions: Predictions, rows: NDArray[np.intp]) -> tuple[NDArr
 
     And, in the second case, words on the number of videos within which the result holds.
     """
-    videos = np.asarray(predictions.tags.get("video", predictions.groups)[rows], dtype=np.str_)
+    videos = predictions.videos[rows]
     several = len(np.unique(videos))
     if several >= VIDEOS:
         return videos, ""

@@ -4,18 +4,17 @@ Of a full sweep, and of a search that asked all images at some levels.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.errors import UsageError
 from steadyeye.core.format import percent
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats.intervals import Interval
 from steadyeye.core.types import Result
 from steadyeye.degradation.curves import MEAN, shares
+from steadyeye.degradation.failure_points import FailurePoint, describe_point, read_thresholds
 from steadyeye.metrics.detection.average_precision import dataset_ap
 from steadyeye.metrics.detection.degraded import (
     FOUND,
@@ -36,16 +35,6 @@ SLACK = 1e-6
 
 Known = Mapping[int, Interval]
 """Level → retained share of the quantity at level 0; in a search without interval."""
-
-
-@dataclass(frozen=True)
-class _Point:
-    """A failure level and the ends of its interval; None beyond the last level."""
-
-    level: int | None
-    low: int | None
-    high: int | None
-    method: str
 
 
 def find_map_points(
@@ -190,14 +179,11 @@ def _points(
     known: Mapping[str, Known],
     notes: tuple[str, ...],
 ) -> Result:
-    limits = _read_limits(thresholds)
-    cells, searched = [], "profile" not in predictions.columns
+    limits, cells = read_thresholds(thresholds), []
     n = next(iter(next(iter(known.values())).values())).n
     for operator, levels in sorted(known.items()):
-        levels_below = [_find(levels, threshold, searched) for threshold in limits]
         points = tuple(
-            _cell(predictions, operator, threshold, point, n)
-            for threshold, point in zip(limits, levels_below, strict=True)
+            _measure_point(predictions, operator, threshold, levels, n) for threshold in limits
         )
         cells.append(Result(operator, None, None, None, n, "by threshold", (), points, "level"))
     method = cells[0].cells[0].interval
@@ -208,19 +194,17 @@ def _build_empty(
     name: str, thresholds: Sequence[float], why: str, notes: tuple[str, ...] = ()
 ) -> Result:
     """The result without objects at level 0."""
-    _read_limits(thresholds)
+    read_thresholds(thresholds)
     return Result(name, None, None, None, 0, why, notes, unit="level")
 
 
-def _read_limits(thresholds: Sequence[float]) -> list[float]:
-    limits = [float(threshold) for threshold in thresholds]
-    if not limits or not all(0 < threshold <= 1 for threshold in limits):
-        raise UsageError(f"thresholds {list(thresholds)}: give shares above 0 and up to 1")
-    return limits
+def _find(
+    levels: Known, threshold: float, searched: bool
+) -> tuple[int | None, int | None, int | None, str]:
+    """The first level below a threshold, the ends of its interval, and the method.
 
-
-def _find(levels: Known, threshold: float, searched: bool) -> _Point:
-    """The first level below a threshold; of a search between the levels that were asked for."""
+    None beyond the last level. Of a search the interval is between the levels that were asked for.
+    """
     order = sorted(levels)
     limit = threshold - SLACK
     values = {level: levels[level].value for level in order}
@@ -228,28 +212,26 @@ def _find(levels: Known, threshold: float, searched: bool) -> _Point:
     at = below[0] if below else None
     if searched:
         above = [level for level in order if at is None or level < at]
-        return _Point(at, above[-1] + 1 if at is not None else None, at, BISECTED)
+        return at, above[-1] + 1 if at is not None else None, at, BISECTED
     lows = [level for level in order if (low := levels[level].low) is not None and low < limit]
     highs = [level for level in order if (high := levels[level].high) is not None and high < limit]
     method = levels[order[-1]].method
     has_ends = levels[order[-1]].low is not None
     low = min(lows[0], at or lows[0]) if lows and has_ends else None
-    return _Point(at, low, highs[0] if highs and has_ends else None, method)
+    return at, low, highs[0] if highs and has_ends else None, method
 
 
-def _cell(
-    predictions: Predictions, operator: str, threshold: float, point: _Point, n: int
+def _measure_point(
+    predictions: Predictions, operator: str, threshold: float, levels: Known, n: int
 ) -> Result:
-    measured: tuple[Result, ...] = ()
-    if point.level is not None:
-        rows = _rows_at(predictions, operator, point.level)
-        changed, value = (
+    """The failure level of an operator, with what is measured of the images there."""
+    level, low, high, method = _find(levels, threshold, "profile" not in predictions.columns)
+    changed, brightness, images = None, None, n
+    if level is not None:
+        rows = _rows_at(predictions, operator, level)
+        changed, brightness = (
             float(predictions.tags[tag][rows].mean()) for tag in ("changed", "brightness")
         )
-        measured = (
-            Result("pixels changed", changed, None, None, len(rows), "none"),
-            Result("mean value", value, None, None, len(rows), "none", unit="grey value"),
-        )
-    notes = () if point.level is not None else ("not reached",)
-    ends = (point.level, point.low, point.high, n, point.method)
-    return Result(f"below {threshold:g}", *ends, notes, measured, "level")
+        images = len(rows)
+    ends = (level, low, high, changed, brightness)
+    return describe_point(FailurePoint(operator, threshold, *ends, n, method), images)

@@ -224,7 +224,9 @@ def note_absent(some: Ranked) -> tuple[str, ...]:
     )
 
 
-def statistic(predictions: Predictions, ratio: Ratio, score: float, iou: float) -> Statistic:
+def statistic(
+    ratio: Ratio, predictions: Predictions, score: float = SCORE, iou: float = 0.5
+) -> Statistic:
     """The statistic by which models are compared on a ratio at one score."""
     check_score(score)
     some = rank_predictions(predictions, iou).select_from(score)

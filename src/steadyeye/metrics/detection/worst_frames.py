@@ -26,7 +26,7 @@ from steadyeye.metrics.detection.frame_ap import (
 
 
 def worst_frames(
-    name: str, predictions: Predictions, k: int | None, iou: float | str, one_class: bool
+    name: str, predictions: Predictions, k: int | None, iou: float | str, one_class: bool = False
 ) -> Result:
     """The mAP over the worst frame of each set within ±k; cells: the same at 0, 1 … k.
 
@@ -68,7 +68,10 @@ def name_with_iou(name: str, k: int, iou: float | str) -> str:
 
 
 def worst_statistic(
-    predictions: Predictions, k: int | None, iou: float | str, one_class: bool
+    predictions: Predictions,
+    k: int | None = None,
+    iou: float | str = 0.5,
+    one_class: bool = False,
 ) -> Statistic:
     """What models are compared by on `worst_frames`; their worst frames are each one's own."""
     sets = pm_sets(predictions, labels=False)
@@ -80,7 +83,9 @@ def worst_statistic(
     return statistic(worst_images, ap(thresholds))
 
 
-def drop_statistic(predictions: Predictions, k: int | None, iou: float | str) -> Statistic:
+def drop_statistic(
+    predictions: Predictions, k: int | None = None, iou: float | str = 0.5
+) -> Statistic:
     """The mAP of the anchors less that of the worst frames, both of the same resampled sets."""
     sets = pm_sets(predictions, labels=False)
     thresholds = ious(iou)

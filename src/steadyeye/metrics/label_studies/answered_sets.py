@@ -14,10 +14,12 @@ from steadyeye.core.pm_sets import farthest, pm_sets
 from steadyeye.core.predictions import Predictions
 from steadyeye.data.classes.synonyms import squeeze
 from steadyeye.metrics.label_studies.question import OF_IMAGES, Question
-from steadyeye.metrics.sequences.answer_runs import in_time, steady_windows, video_of
-
-NEAR = 10  # frames, the k of the published pm-sets
-
+from steadyeye.metrics.sequences.answer_runs import (
+    choose_distance,
+    in_time,
+    steady_sets,
+    steady_windows,
+)
 
 UNKNOWN = "?"
 """The label of a single image whose classes nobody could tell."""
@@ -77,37 +79,23 @@ def _pm_sets(predictions: Predictions, question: Question) -> AnsweredSets:
     k = 0 if question.metric == "accuracy" else farthest(sets, question.k)
     near = np.flatnonzero((sets.set_of >= 0) & (np.abs(sets.offsets) <= k))
     set_of = sets.set_of[near]
-    answers = predictions.predicted_class
-    steady = np.ones(len(sets), dtype=np.bool_)
-    steady[set_of[answers[near] != answers[sets.anchors][set_of]]] = False
+    steady = steady_sets(sets, predictions.predicted_class, k)
     counts = np.bincount(set_of, minlength=len(sets))
     sums = np.bincount(set_of, predictions.confidence[near], minlength=len(sets))
-    notes = []
-    if sets.lost_anchors:
-        lost = number_of(sets.lost_anchors, "set")
-        notes.append(f"{lost} left out: the anchor has no prediction")
-    if sets.lost_neighbours:
-        lost = number_of(sets.lost_neighbours, "neighbour")
-        notes.append(f"{lost} left out: no prediction")
     return _of_anchors(
         predictions,
         question,
         predictions.groups[sets.anchors],
         sets.anchors,
         (steady, sums / np.maximum(counts, 1)),
-        (k, tuple(notes)),
+        (k, sets.note_lost()),
     )
 
 
 def _windows(predictions: Predictions, question: Question) -> AnsweredSets:
     """Every frame as an anchor, with the frames within ±k of its scene."""
-    step = int(np.max(predictions.tags.get("step", 1), initial=1))
-    k = max(NEAR, step) if question.k is None else question.k
-    k = 0 if question.metric == "accuracy" else k
-    if 0 < k < step:
-        raise UsageError(
-            f"k={k}, but the frames that were predicted are {step} apart; choose k from {step} up"
-        )
+    alone = question.metric == "accuracy" or question.k == 0
+    k = 0 if alone else choose_distance(predictions, question.k)[0]
     rows = in_time(predictions)
     steady = steady_windows(predictions, rows, predictions.predicted_class, k)
     confidence = predictions.confidence[rows].astype(np.float64)
@@ -131,7 +119,7 @@ def _of_anchors(
     some = predictions.predicted_class[anchors] >= 0
     kinds = {"pm_k": steady & some, "drop": ~steady & some, "accuracy": some}
     candidates = np.asarray(kinds[question.metric], dtype=np.bool_)
-    videos = video_of(predictions, anchors)
+    videos = predictions.videos[anchors]
     scenes = videos
     if "scene" in predictions.tags:
         scenes = np.char.add(
@@ -171,9 +159,7 @@ def _images(predictions: Predictions, question: Question) -> AnsweredSets:
     # without a box above the threshold there is no false positive; an object may be missed anywhere
     some = np.array([bool(names) for names in answers], dtype=np.bool_)
     every = question.metric == "image_error_rate"
-    videos = (
-        video_of(predictions, rows) if "group" in predictions.columns else predictions.ids[rows]
-    )
+    videos = predictions.videos[rows] if "group" in predictions.columns else predictions.ids[rows]
     lost = len(predictions) - len(rows)
     return AnsweredSets(
         ids=predictions.ids[rows],

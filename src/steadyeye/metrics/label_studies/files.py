@@ -126,11 +126,14 @@ def read_study(path: Place) -> StudyRecord:
 
 def _record(content: Mapping[str, Any]) -> StudyRecord:
     premise, stop = content["premise"], content["stop"]
+    if premise is not None:
+        checks = int(premise.get("checks", 0))
+        premise = Premise(str(premise["name"]), str(premise["reason"]), checks)
     budget, target = stop["budget"], stop["target"]
     source, images = content.get("samples", ("", ""))
     return StudyRecord(
         question=parse_question(content["question"]),
-        premise=None if premise is None else _read_premise(premise),
+        premise=premise,
         seed=int(content["seed"]),
         strata=str(content["strata"]),
         stop=StopRule(
@@ -145,11 +148,6 @@ def _record(content: Mapping[str, Any]) -> StudyRecord:
         checks=tuple(map(str, content.get("checks", ()))),
         against=str(content.get("against", "")),
     )
-
-
-def _read_premise(content: Mapping[str, Any]) -> Premise:
-    checks = int(content.get("checks", 0))
-    return Premise(str(content["name"]), str(content["reason"]), checks)
 
 
 def find_study(record: StudyRecord, predictions: Predictions) -> LabelStudy | None:

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.pm_sets import consecutive
+from steadyeye.core.errors import UsageError
+from steadyeye.core.pm_sets import PmSets, consecutive
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats import block_bootstrap
 from steadyeye.core.stats.intervals import Interval
 
 SECOND = 1.0
+NEAR = 10  # frames, the k of the published pm-sets
 
 
 def find_flips(predictions: Predictions, pairs: NDArray[np.intp]) -> NDArray[np.bool_]:
@@ -36,7 +38,7 @@ def flip_share(predictions: Predictions, pairs: NDArray[np.intp]) -> Interval:
     Several videos are its clusters; within one video the interval is over blocks of consecutive
     pairs.
     """
-    changed, videos = find_flips(predictions, pairs), video_of(predictions, pairs[:, 0])
+    changed, videos = find_flips(predictions, pairs), predictions.videos[pairs[:, 0]]
     return block_bootstrap.mean(changed, videos, block_bootstrap.length(len(pairs)))
 
 
@@ -63,12 +65,6 @@ def certainty(predictions: Predictions) -> NDArray[np.float64] | None:
     with np.errstate(invalid="ignore"):
         shifted = predictions.scores.astype(np.float64) - best[:, None]
         return np.asarray(1 / np.exp(shifted).sum(axis=1))
-
-
-def video_of(predictions: Predictions, rows: NDArray[np.intp]) -> NDArray[np.str_]:
-    """(rows,) the video of each row; without a `video` tag every set is one."""
-    videos = predictions.tags.get("video", predictions.groups)
-    return np.asarray(videos[rows], dtype=np.str_)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +122,7 @@ def runs(predictions: Predictions) -> Runs:
 def in_time(predictions: Predictions) -> NDArray[np.intp]:
     """The rows that were predicted, by video and frame."""
     rows = np.flatnonzero(predictions.valid)
-    _, video = np.unique(predictions.tags.get("video", predictions.groups), return_inverse=True)
+    _, video = np.unique(predictions.videos, return_inverse=True)
     order = np.lexsort((np.asarray(predictions.tags["frame"])[rows], video[rows]))
     return np.asarray(rows[order], dtype=np.intp)
 
@@ -225,6 +221,32 @@ def _sums(values: NDArray[np.floating], stops: NDArray[np.intp]) -> NDArray[np.f
     """The sum of the values from each place to its stop."""
     upto = np.append(0.0, np.cumsum(values))
     return np.asarray(upto[stops] - upto[:-1], dtype=np.float64)
+
+
+def choose_distance(predictions: Predictions, k: int | None) -> tuple[int, int]:
+    """How many frames a window reaches to each side, and how many one predicted frame is apart.
+
+    `k`: what the user asks for, None: `NEAR`. Raises `UsageError` for one below the second.
+    """
+    step = int(np.max(predictions.tags.get("step", 1), initial=1))
+    distance = max(NEAR, step) if k is None else k
+    if distance < step:
+        raise UsageError(
+            f"k={k}, but the frames that were predicted are {step} apart; choose k from {step} up"
+        )
+    return distance, step
+
+
+def steady_sets(sets: PmSets, answers: NDArray[np.intp], k: int) -> NDArray[np.bool_]:
+    """(m,) True where every frame of a set within ±k has the answer of its anchor.
+
+    `answers`: (n,) the class of each row.
+    """
+    near = np.flatnonzero((sets.set_of >= 0) & (np.abs(sets.offsets) <= k))
+    set_of = sets.set_of[near]
+    steady = np.ones(len(sets), dtype=np.bool_)
+    steady[set_of[answers[near] != answers[sets.anchors][set_of]]] = False
+    return steady
 
 
 def steady_windows(

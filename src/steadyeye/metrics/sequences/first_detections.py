@@ -32,7 +32,7 @@ def measure_delay(predictions: Predictions, score: float) -> Result:
         delays[at] = scene.seconds[place] - scene.seconds[begin]
         ended[at] = begin > 0
     rows = objects.row[steady]
-    videos = np.asarray(predictions.clusters[0][predictions.clusters[1][rows]], dtype=np.str_)
+    videos = predictions.videos[rows]
     from_start = int(objects.starts[count_detections(objects) >= LEAST].sum())
     note = f"{number_of(from_start, 'object')} left out: present from the first frame of a scene on"
     notes = ((note,) if from_start else ()) + note_sparse(predictions)

@@ -79,7 +79,7 @@ def propose_labels(
             continue
         proposals.append(
             Proposal(
-                str(predictions.clusters[0][predictions.clusters[1][rows[0]]]),
+                str(predictions.videos[rows[0]]),
                 int(tags["frame"][rows[0]]),
                 int(tags["frame"][rows[-1]]),
                 predictions.model_classes[int(labels[0])],

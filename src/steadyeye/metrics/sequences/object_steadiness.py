@@ -84,7 +84,7 @@ def measure(
     predictions: Predictions, rows: NDArray[np.intp], values: NDArray[np.floating | np.bool_]
 ) -> Interval:
     """The mean of values in 0…1 of rows of the predictions, clustered by video or in blocks."""
-    videos = predictions.clusters[0][predictions.clusters[1][rows]]
+    videos = predictions.videos[rows]
     # objects of a frame follow each other, and a block is a stretch of time
     frames = np.asarray(predictions.tags["frame"])[rows]
     order = np.lexsort((frames, videos))
@@ -105,7 +105,7 @@ def compare_values(values: Values) -> Callable[..., Statistic]:
         )
         return share_statistic(
             (sums, totals),
-            predictions.clusters[0][predictions.clusters[1][frames]],
+            predictions.videos[frames],
             lambda: measure(predictions, rows, own),
             block_bootstrap.length(len(frames)),
         )
@@ -258,7 +258,7 @@ def _average_pixels(
 
     Of 20 videos or more: one far box moves such a mean, and fewer videos hardly show any.
     """
-    videos = np.asarray(predictions.clusters[0][predictions.clusters[1][rows]], dtype=np.str_)
+    videos = predictions.videos[rows]
     order = np.lexsort((np.asarray(predictions.tags["frame"])[rows], videos))
     estimate = block_bootstrap.bootstrap(
         lambda places: float(pixels[order][places].mean()),

@@ -89,29 +89,14 @@ def _spread_by(
     return spread
 
 
-def fragment(predictions: Predictions, score: float) -> Result:
-    """`fragment_error`."""
+def measure_error(name: str, predictions: Predictions, score: float) -> Result:
+    """The mean over true objects of the error that the metric `name` is about."""
     objects = follow(predictions, score)
-    values = measure_errors(predictions, objects).fragment
-    return _mean("fragment_error", score, objects, values, 1.0)
-
-
-def centre_position(predictions: Predictions, score: float) -> Result:
-    """`center_position_error`."""
-    objects = follow(predictions, score)
-    values = measure_errors(predictions, objects).centre
-    return _mean("center_position_error", score, objects, values, MOST_CENTRE)
-
-
-def scale_and_ratio(predictions: Predictions, score: float) -> Result:
-    """`scale_and_ratio_error`."""
-    objects = follow(predictions, score)
-    values = measure_errors(predictions, objects).scale
-    return _mean("scale_and_ratio_error", score, objects, values, MOST_SCALE)
-
-
-def _mean(
-    name: str, score: float, objects: TrueTracks, values: NDArray[np.float64], most: float
-) -> Result:
+    errors = measure_errors(predictions, objects)
+    values, most = {
+        "fragment_error": (errors.fragment, 1.0),
+        "center_position_error": (errors.centre, MOST_CENTRE),
+        "scale_and_ratio_error": (errors.scale, MOST_SCALE),
+    }[name]
     known = ~np.isnan(values)
     return mean_of_objects(rename(name, score), objects, np.nan_to_num(values), known, most)

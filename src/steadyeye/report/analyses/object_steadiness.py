@@ -191,7 +191,7 @@ def _object_rows(model: _Followed) -> list[tuple[float, tuple[str, ...]]]:
         first = int(objects.row[np.flatnonzero(objects.track == track)[0]])
         row = (
             f"{predictions.model_classes[label[track]]} {track + 1}",
-            str(predictions.clusters[0][predictions.clusters[1][first]]),
+            str(predictions.videos[first]),
             predictions.model,
             clock(float(predictions.tags["seconds"][first])),
             f"{share.n:,}",
@@ -241,7 +241,7 @@ def _exhibit(model: _Followed, first: int, last: int) -> Exhibit:
     middle = (first + last) // 2
     name = predictions.model_classes[_classes_of(model)[objects.track[first]]]
     when = clock(float(predictions.tags["seconds"][objects.row[first]]))
-    video = str(predictions.clusters[0][predictions.clusters[1][objects.row[first]]])
+    video = str(predictions.videos[objects.row[first]])
     length = number_of(last - first + 1, "frame")
     places = ((first - 1, "before"), (middle, "in between"), (last + 1, "after"))
     return Exhibit(

@@ -124,7 +124,7 @@ def _describe(model: _Model) -> str:
 
 
 def _video(model: _Model, second: UnsteadySecond) -> str:
-    return str(model.predictions.clusters[0][model.predictions.clusters[1][second.rows[0]]])
+    return str(model.predictions.videos[second.rows[0]])
 
 
 def _when(model: _Model, second: UnsteadySecond) -> str:

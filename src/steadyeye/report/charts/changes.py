@@ -211,7 +211,7 @@ def pairs(judged: Sequence[Judged]) -> tuple[Exhibit, ...]:
 
 def _place(predictions: Predictions, row: int) -> str:
     """The unit that no two pictures may share."""
-    videos = predictions.tags.get("video", predictions.groups)
+    videos = predictions.videos
     return str(predictions.groups[row] if len(np.unique(videos)) == 1 else videos[row])
 
 

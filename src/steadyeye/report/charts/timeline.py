@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from steadyeye.core.format import clock, number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Figure
-from steadyeye.metrics.sequences.answer_runs import certainty, in_time, video_of
+from steadyeye.metrics.sequences.answer_runs import certainty, in_time
 from steadyeye.report.charts.specs import chart, colour, layer
 
 COLUMNS = 1_200  # more would be finer than the page shows
@@ -51,7 +51,7 @@ def strip(predictions: Predictions, video: str) -> Strip:
     mean confidence. Steps do not cross scene cuts.
     """
     rows = in_time(predictions)
-    rows = rows[video_of(predictions, rows) == video]
+    rows = rows[predictions.videos[rows] == video]
     tags = predictions.tags
     frame, seconds = np.asarray(tags["frame"])[rows], np.asarray(tags["seconds"])[rows]
     scene, step = np.asarray(tags["scene"])[rows], np.asarray(tags["step"])[rows]

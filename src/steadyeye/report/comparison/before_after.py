@@ -162,7 +162,7 @@ def _frames(after: Predictions) -> NDArray[np.str_]:
     """(n,) the frame of each row, which may be in several sets or levels."""
     if "frame" not in after.tags:
         return np.asarray(after.tags.get("image", after.ids), dtype=np.str_)
-    pairs = zip(after.clusters[0][after.clusters[1]].tolist(), after.tags["frame"], strict=True)
+    pairs = zip(after.videos.tolist(), after.tags["frame"], strict=True)
     return np.array([f"{video}/{frame}" for video, frame in pairs], dtype=np.str_)
 
 

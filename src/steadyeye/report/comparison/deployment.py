@@ -14,7 +14,6 @@ from steadyeye.core.stats.intervals import Interval, mean
 from steadyeye.core.stats.multiple_testing import holm
 from steadyeye.core.stats.paired import Difference, difference, prepare_outcomes
 from steadyeye.core.types import Evaluated
-from steadyeye.metrics.sequences.answer_runs import video_of
 from steadyeye.report.comparison.leaderboards import ALPHA, common
 from steadyeye.report.comparison.metric_wording import amount, format_ends, name_metric
 
@@ -93,7 +92,7 @@ def _measure_change(base: Predictions, other: Predictions) -> Interval:
         differs = np.array(
             [base.answer(row) != other.answer(row) for row in rows.tolist()], dtype=np.bool_
         )
-    videos = video_of(base, rows)
+    videos = base.videos[rows]
     if "frame" in base.tags:
         return block_bootstrap.mean(differs, videos, block_bootstrap.length(len(rows)))
     return mean(differs, videos)
@@ -104,7 +103,7 @@ def _list_frames(predictions: Predictions, rows: NDArray[np.intp]) -> NDArray[np
     tags = predictions.tags
     if "frame" not in tags:
         return rows
-    same = [video_of(predictions, rows), *(tags[n][rows] for n in SAME if n in tags)]
+    same = [predictions.videos[rows], *(tags[n][rows] for n in SAME if n in tags)]
     numbers = [np.unique(column, return_inverse=True)[1] for column in same]
     return rows[np.unique(np.stack(numbers), axis=1, return_index=True)[1]]
 

@@ -141,17 +141,12 @@ def _list_images(
     sources = find_origins(names, find_near_duplicates(views))
     labels = [{box["label"] for box in verdict.boxes} for verdict in accepted.values()]
     splits = split_images(labels, sources, seed)
-    return [
-        {"id": number, "file_name": name, **_describe_size(path), "split": part, "source": source}
-        for number, (name, path, part, source) in enumerate(
-            zip(names, paths, splits, sources, strict=True), start=1
-        )
-    ]
-
-
-def _describe_size(path: Path) -> Mapping[str, int]:
-    width, height = read_size(path)
-    return {"width": width, "height": height}
+    images: list[dict[str, Any]] = []
+    for name, path, split, source in zip(names, paths, splits, sources, strict=True):
+        width, height = read_size(path)
+        place = {"id": len(images) + 1, "file_name": name, "width": width, "height": height}
+        images.append({**place, "split": split, "source": source})
+    return images
 
 
 def _list_annotations(accepted: Iterable[BoxVerdict], category: Mapping[str, int]) -> list[Row]:

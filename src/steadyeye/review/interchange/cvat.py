@@ -87,11 +87,6 @@ def list_flags(stage: str) -> Sequence[str]:
     return REASONS if stage in ("pairs", "joint") else ()
 
 
-def choose_shape(stage: str) -> str:
-    """The shape that a class marks in a stage: the whole picture (a tag), or a box."""
-    return "tag" if stage == "anchors" else "rectangle"
-
-
 def list_task_labels(stage: str, classes: Sequence[str], *, tracks: bool = False) -> Labels:
     """The labels of the task of a stage; `tracks`: boxes have the number of a track."""
     questions = [
@@ -103,7 +98,9 @@ def list_task_labels(stage: str, classes: Sequence[str], *, tracks: bool = False
     answer = {"name": ANSWER, "type": "tag", "attributes": questions}
     if stage in ("pairs", "joint"):
         return [answer]
-    kind, names = choose_shape(stage), list_shape_labels(stage, classes)
+    # of an anchor a class marks the whole picture
+    kind = "tag" if stage == "anchors" else "rectangle"
+    names = list_shape_labels(stage, classes)
     number = _build_attribute(TRACK, "number", ("0", str(2**31 - 1), "1"))
     more = [{**number, "mutable": True}] if tracks else []
     return [answer, *({"name": name, "type": kind, "attributes": more} for name in names)]
@@ -222,7 +219,9 @@ def _build_image(
     if decision is not None:
         answer, tag = decision.answer, SubElement(image, "tag", {"label": ANSWER, **MANUAL})
         words = {**to_choices(row.stage, answer), **to_texts(row.stage, answer)}
-        for key, word in {**words, **_mark_flags(row, answer)}.items():
+        reasons = answer.get("reasons", ())
+        flags = {reason: str(reason in reasons).lower() for reason in list_flags(row.stage)}
+        for key, word in {**words, **flags}.items():
             SubElement(tag, "attribute", {"name": key}).text = word
         SubElement(tag, "attribute", {"name": "comment"}).text = decision.comment
         for label in answer.get("labels", ()):
@@ -236,11 +235,6 @@ def _build_image(
         if "sequence" in row.payload:
             SubElement(element, "attribute", {"name": TRACK}).text = str(box.get("track", 0))
     return image
-
-
-def _mark_flags(row: AnsweredItem, answer: Mapping[str, Any]) -> Mapping[str, str]:
-    reasons = answer.get("reasons", ())
-    return {r: str(r in reasons).lower() for r in list_flags(row.stage)}
 
 
 def parse_file(path: Path) -> Element:
@@ -284,7 +278,11 @@ def read_annotations(folder: SetFolder, path: Path, annotator: str = "") -> Anno
     for image in root.iter("image"):
         name = image.get("name", "")
         try:
-            stage, key = _find_item(items, _read_name(image))
+            if (item := items.get(_read_name(image))) is None:
+                raise UsageError(
+                    "it belongs to no item of this set; annotate what was exported from it"
+                )
+            stage, key = item
             answer = _read_answer(folder, image, stage, key)
             if answer is None:
                 skipped["not_answered"] += 1
@@ -314,13 +312,6 @@ def _list_items(folder: SetFolder) -> Mapping[str, tuple[str, str]]:
         "box_check": images,
     }
     return {_name_picture(stage, key): (stage, key) for stage in keys for key in keys[stage]}
-
-
-def _find_item(items: Mapping[str, tuple[str, str]], name: str) -> tuple[str, str]:
-    item = items.get(name)
-    if item is None:
-        raise UsageError("it belongs to no item of this set; annotate what was exported from it")
-    return item
 
 
 def _read_answer(

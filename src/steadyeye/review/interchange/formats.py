@@ -64,14 +64,13 @@ READERS: Mapping[str, Reader] = {
 """Name → the function that reads the answers that people gave in another tool."""
 
 
-def choose_default(folder: SetFolder) -> str:
-    """The format from which a set is evaluated."""
-    return {"boxes": "coco", "labels": "labels"}.get(str(folder.content.get("kind")), "set")
-
-
 def choose_formats(folder: SetFolder, text: str | None) -> Sequence[str]:
-    """The formats in a text with commas, the default one for None. Raises `UsageError`."""
-    names = [name.strip() for name in (text or choose_default(folder)).split(",")]
+    """The formats in a text with commas; for None that from which the set is evaluated.
+
+    Raises `UsageError` for an unknown one.
+    """
+    usual = {"boxes": "coco", "labels": "labels"}.get(str(folder.content.get("kind")), "set")
+    names = [name.strip() for name in (text or usual).split(",")]
     for name in names:
         if name not in FORMATS:
             raise unknown("format", name, FORMATS)

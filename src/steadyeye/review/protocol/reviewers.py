@@ -1,4 +1,4 @@
-"""Reviewers and the private links by which they are known."""
+"""Reviewers, the private links by which they are known, and the sessions of their browsers."""
 
 import base64
 import hashlib
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from steadyeye.core.errors import UsageError
@@ -134,7 +134,8 @@ def find_token(connection: Connection, name: str, key: bytes) -> str | None:
 
 def _make_link(key: bytes | None) -> tuple[str, Mapping[str, str]]:
     """A new token, and the values to store."""
-    nonce = make_nonce()
+    # it makes the link differ from the one before, and is not secret
+    nonce = secrets.token_hex(16)
     token = make_token(key or secrets.token_bytes(32), nonce)
     return token, {"link": nonce, "token_hash": hash_token(token)}
 
@@ -265,11 +266,6 @@ def _make_key(path: Path) -> None:
         Path(name).unlink(missing_ok=True)
 
 
-def make_nonce() -> str:
-    """A random value that makes a new link differ from the one before; it is not secret."""
-    return secrets.token_hex(16)
-
-
 def make_token(key: bytes, nonce: str) -> str:
     """The token of a link: 256 bits that nobody can guess without the key (HMAC-SHA256)."""
     digest = hmac.digest(key, f"steadyeye link {nonce}".encode(), "sha256")
@@ -279,3 +275,69 @@ def make_token(key: bytes, nonce: str) -> str:
 def hash_token(token: str) -> str:
     """The hash of a token, which is stored instead of it."""
     return hashlib.sha256(token.encode()).hexdigest()
+
+
+DAY = 86_400.0
+TOUCH = 300.0  # seconds: a session is written at most this often, as each write waits for the disk
+
+
+@dataclass(frozen=True)
+class Lifetime:
+    """The lifetime of a session in seconds. `idle`: without a request. `whole`: in total."""
+
+    idle: float = 3 * DAY
+    whole: float = 30 * DAY
+
+
+@dataclass(frozen=True)
+class Session:
+    """A session that has not expired.
+
+    `stale`: whether the time of its last request must be updated.
+    """
+
+    reviewer: Reviewer
+    stale: bool
+
+
+def open_session(connection: Connection, reviewer: Reviewer, lifetime: Lifetime) -> str:
+    """The id of a new session, 256 random bits of which only a hash is kept.
+
+    All expired sessions are deleted.
+    """
+    now = time.time()
+    connection.execute(delete(sessions).where(~_is_alive(lifetime, now)))
+    word = secrets.token_urlsafe(32)
+    row = {"hash": hash_token(word), "reviewer": reviewer.id, "made_at": now, "seen_at": now}
+    connection.execute(insert(sessions).values(row))
+    return word
+
+
+def find_session(connection: Connection, word: str, lifetime: Lifetime) -> Session | None:
+    """The session with an id; None where there is none, or it has expired."""
+    now = time.time()
+    query = (
+        select(*REVIEWER_COLUMNS, sessions.c.seen_at)
+        .join(sessions, sessions.c.reviewer == reviewers.c.id)
+        .where(sessions.c.hash == hash_token(word), _is_alive(lifetime, now))
+    )
+    row = connection.execute(query).first()
+    if row is None:
+        return None
+    *person, seen_at = row
+    return Session(Reviewer(*person), now - seen_at > min(TOUCH, lifetime.idle / 4))
+
+
+def touch_session(connection: Connection, word: str) -> None:
+    """Stores the current time as that of the last request."""
+    change = update(sessions).where(sessions.c.hash == hash_token(word))
+    connection.execute(change.values(seen_at=time.time()))
+
+
+def end_session(connection: Connection, word: str) -> None:
+    """Ends a session; an unknown id is no error."""
+    connection.execute(delete(sessions).where(sessions.c.hash == hash_token(word)))
+
+
+def _is_alive(lifetime: Lifetime, now: float) -> ColumnElement[bool]:
+    return (sessions.c.seen_at > now - lifetime.idle) & (sessions.c.made_at > now - lifetime.whole)

@@ -13,7 +13,14 @@ from steadyeye.core.errors import UsageError, unknown
 from steadyeye.data.annotations.coco_file import OUTSIDE
 from steadyeye.data.classes.synonyms import fold_class
 from steadyeye.review.protocol.drawn_boxes import read_boxes
-from steadyeye.review.protocol.objects import RIGHT, check_object, find_object, majority
+from steadyeye.review.protocol.objects import (
+    RIGHT,
+    check_object,
+    check_set_labels,
+    find_object,
+    find_set_labels,
+    majority,
+)
 from steadyeye.review.protocol.plan_entries import (
     ANSWERS,
     COUNT,
@@ -30,7 +37,6 @@ from steadyeye.review.protocol.plan_entries import (
     check_entries,
     show_value,
 )
-from steadyeye.review.protocol.set_labels import check_set_labels, find_set_labels
 
 Answer: TypeAlias = Mapping[str, Any]
 

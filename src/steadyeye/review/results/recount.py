@@ -25,7 +25,7 @@ from steadyeye.review.protocol.stages import DRAWN, Outcome, ReviewPlan
 from steadyeye.review.protocol.votes import settle_stage
 from steadyeye.review.results.verdicts import BoxVerdict
 from steadyeye.review.workflow import quality
-from steadyeye.review.workflow.remaining import MAY_ANSWER, are_late, count_left
+from steadyeye.review.workflow.assignments import MAY_ANSWER, are_late, count_left
 from steadyeye.review.workflow.sequences import find_busy_videos, is_free
 
 Settled: TypeAlias = Mapping[str, Outcome]
@@ -170,7 +170,7 @@ def list_reviewed_images(
     connection: Connection, plan: ReviewPlan, verdicts: Mapping[str, BoxVerdict]
 ) -> Sequence[str]:
     """The images of a set of boxes that people decided, not only known answers."""
-    settled = find_reviewed(connection, plan)
+    settled = _find_settled(_read_items(connection, plan), plan)
     last = "box_check" if "box_check" in plan.votes else "boxes"
     drawn_on = settled.get(last, {})
     query = select(items.c.key, items.c.unit).where(items.c.stage == "classification")
@@ -198,12 +198,8 @@ class _Items:
     empty: frozenset[str]
 
 
-def find_reviewed(connection: Connection, plan: ReviewPlan) -> Mapping[str, Settled]:
-    """Stage → the reviewed items, for each stage of the plan; see `results/status.py`."""
-    return _find_settled(_read_items(connection, plan), plan)
-
-
 def _find_settled(every: _Items, plan: ReviewPlan) -> Mapping[str, Settled]:
+    """Stage → the reviewed items, for each stage of the plan; see `results/status.py`."""
     return {
         stage: {
             key: outcome

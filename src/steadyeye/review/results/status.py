@@ -40,12 +40,17 @@ from steadyeye.review.protocol.counts import (
 from steadyeye.review.protocol.reviewers import Reviewer
 from steadyeye.review.protocol.stages import STAGES, ReviewPlan
 from steadyeye.review.results import history
-from steadyeye.review.results.agreement import Agreement, Measurement, measure
-from steadyeye.review.results.clusters import bound_share, list_videos
+from steadyeye.review.results.agreement import (
+    Agreement,
+    Measurement,
+    bound_share,
+    list_videos,
+    measure,
+)
 from steadyeye.review.results.recount import list_reviewed_images
 from steadyeye.review.results.verdicts import judge_images
 from steadyeye.review.workflow import quality
-from steadyeye.review.workflow.remaining import count_left
+from steadyeye.review.workflow.assignments import count_left
 
 Counts = Sequence[ItemCount]
 LATEST = 20  # comments that the status lists; the exports hold all
@@ -176,18 +181,14 @@ def _count_places(counts: Counts) -> Counter[tuple[str, str]]:
     return places
 
 
-def _is_finished(stages: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the review is finished: no item is open or waiting."""
-    left = sum(stage["open"] + stage["waiting"] for stage in stages)
-    return left == 0 and any(stage["done"] for stage in stages)
-
-
 def suggest_next(counts: Counts, folder: SetFolder, plan: ReviewPlan) -> Mapping[str, str] | None:
     """The next step of a finished review: what to `do`, and the `command`; None if not finished.
 
     If pairs are spared, it is the audit as long as any pair waits for it.
     """
-    if not _is_finished(_describe_stages(counts, plan)):
+    stages = _describe_stages(counts, plan)
+    left = any(stage["open"] or stage["waiting"] for stage in stages)
+    if left or not any(stage["done"] for stage in stages):
         return None
     root = shlex.quote(str(folder.root))
     if any(count.state == "implied" and not count.known for count in counts):

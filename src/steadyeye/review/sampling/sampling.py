@@ -1,10 +1,11 @@
-"""Samples a set to review: anchors and their neighbours, each stored once.
+"""Samples a set to review: anchors with their neighbours, each stored once, or suggested boxes.
 
 Shankar et al., "Do Image Classifiers Generalize Across Time?", Section 2.1: one anchor a video,
 drawn uniformly, and the frames within ±k.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -16,10 +17,14 @@ from numpy.typing import NDArray
 from steadyeye.core.errors import UsageError, list_texts
 from steadyeye.core.format import number_of
 from steadyeye.core.provenance import provenance
+from steadyeye.core.storage.confinement import confine
 from steadyeye.core.storage.files import write_output
 from steadyeye.core.storage.sha256sums import write_sums
-from steadyeye.core.types import Classes, Model, Sample, Source, Tag
+from steadyeye.core.types import Classes, Image, Model, Sample, Source, Tag
+from steadyeye.data.annotations.coco_geometry import inside
+from steadyeye.data.annotations.review_candidates import Candidate, Candidates, read
 from steadyeye.data.annotations.review_set import (
+    BOXES,
     FRAMES,
     SCENE_CUT,
     VERSION,
@@ -29,6 +34,7 @@ from steadyeye.data.annotations.review_set import (
 )
 from steadyeye.data.classes.class_mapping import between, by_meaning, list_unmatched, named_map
 from steadyeye.data.classes.matching import ALIAS, LIST, NAME, SYNSET
+from steadyeye.data.images.image_file import ImageFile
 from steadyeye.data.images.near_duplicates import find_near_duplicates, make_view
 from steadyeye.review.sampling.image_store import store_image
 
@@ -91,15 +97,17 @@ def write_set(frames: Iterable[StoredFrame], out: Path, how: Sampling) -> int:
         views[frame.row["id"]] = frame.view
     if not rows:
         raise UsageError("there are no frames to review; give videos")
-    marked = [_reject_beyond_cut(row) for row in _mark_duplicates(_mark_cuts(rows, views), views)]
-    names = how.classes.names if how.classes else ()
-    write_output(out / "frames.parquet", table(marked, FRAMES, names))
+    marked = _mark_duplicates(_mark_cuts(rows, views), views)
     classes = how.classes
+    names = classes.names if classes else ()
+    write_output(out / "frames.parquet", table(marked, FRAMES, names))
     content = {
         "version": VERSION,
         "name": how.name,
         "kind": "frames",
-        "classes": _record_classes(classes) if classes else None,
+        "classes": {"names": names, "wnids": classes.wnids, "closed": classes.closed}
+        if classes
+        else None,
         "drawn": dict(how.parameters),
         "notes": list(how.notes),
         "provenance": provenance(),
@@ -129,15 +137,10 @@ def _build_row(sample: Sample, image: str, tags: Mapping[str, Tag]) -> dict[str,
     }
 
 
-def _reject_beyond_cut(row: dict[str, Any]) -> dict[str, Any]:
-    """The row, marked as not accepted if a scene cut lies between it and its anchor."""
-    return {**row, "accepted": False, "reason": SCENE_CUT} if row["across_cut"] else row
-
-
 def _mark_cuts(
     rows: Sequence[dict[str, Any]], views: Mapping[str, NDArray[np.float32]]
 ) -> list[dict[str, Any]]:
-    """The rows, with a mark if a scene cut lies between a frame and its anchor."""
+    """The rows; one with a scene cut between it and its anchor is marked, and not accepted."""
     groups: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         groups.setdefault(row["group"], []).append(row)
@@ -151,7 +154,9 @@ def _mark_cuts(
         ]
         for row in ordered:
             low, high = sorted((0, row["offset"]))
-            marked.append({**row, "across_cut": any(low < jump <= high for jump in jumps)})
+            is_across = any(low < jump <= high for jump in jumps)
+            rejected = {"across_cut": True, "accepted": False, "reason": SCENE_CUT}
+            marked.append({**row, **rejected} if is_across else row)
     return marked
 
 
@@ -164,10 +169,6 @@ def _mark_duplicates(
     for first, second in find_near_duplicates([views[row["id"]] for row in anchors]):
         earlier.setdefault(anchors[second]["group"], anchors[first]["group"])
     return [{**row, "duplicate_of": earlier.get(row["group"], "")} for row in rows]
-
-
-def _record_classes(classes: Classes) -> dict[str, Any]:
-    return {"names": classes.names, "wnids": classes.wnids, "closed": classes.closed}
 
 
 SAME = (LIST, ALIAS, SYNSET, NAME)
@@ -282,3 +283,99 @@ def _match_classes(source: Classes, target: Classes) -> tuple[int, ...]:
     mapping = by_meaning(source, target)
     pairs = zip(mapping.destinations, mapping.ways, strict=True)
     return tuple(to if way in SAME else -1 for to, way in pairs)
+
+
+def sample_boxes(
+    boxes: Path, images: Path, out: Path, advance: Callable[[int], None]
+) -> tuple[int, int]:
+    """Writes a set of the boxes in a file to a folder; returns its numbers of images and boxes.
+
+    `boxes`: see `steadyeye.data.annotations.review_candidates`. Images without a box are left out,
+    which the manifest counts. Raises `UsageError` for a box outside its image, an image that is
+    missing, and two names for the same picture.
+    """
+    check_vacant(out)
+    candidates = read(boxes)
+    files = dict.fromkeys(box.file for box in candidates.boxes)
+    locate = confine(images, boxes)
+    absent = [file for file in files if not locate(file).is_file()]
+    if absent:
+        raise UsageError(
+            f"{number_of(len(absent), 'image is', 'images are')} not in '{images}', first "
+            f"'{absent[0]}'; copy them there, or give the folder that has them"
+        )
+    digest = hashlib.sha256(boxes.read_bytes()).hexdigest()[:16]
+    origin = {"name": boxes.name, "fingerprint": digest}
+    return store_boxes(candidates, lambda file: ImageFile(locate(file)), out, origin, advance)
+
+
+def store_boxes(
+    candidates: Candidates,
+    find_picture: Callable[[str], Callable[[], Image]],
+    out: Path,
+    origin: Mapping[str, str],
+    advance: Callable[[int], None],
+) -> tuple[int, int]:
+    """Writes a set of suggested boxes to a folder; returns its numbers of images and boxes.
+
+    `find_picture`: file → function that reads its picture. `origin`: name and fingerprint of the
+    source of the boxes. Raises `UsageError` as `sample_boxes` does.
+    """
+    check_vacant(out)
+    of_file: dict[str, list[Candidate]] = {}
+    for box in candidates.boxes:
+        of_file.setdefault(box.file, []).append(box)
+    rows: list[dict[str, Any]] = []
+    file_of: dict[str, str] = {}
+    for file, boxes in of_file.items():
+        name, image = store_image(out, find_picture(file))
+        if name in file_of:
+            raise UsageError(f"'{file_of[name]}' and '{file}' are the same image; remove one")
+        file_of[name] = file
+        height, width = image.shape[:2]
+        rows += [_build_box_row(box, name, (width, height)) for box in boxes]
+        advance(1)
+    write_output(out / "boxes.parquet", table(rows, BOXES))
+    content = _build_manifest(origin, out, candidates, len(of_file))
+    # set.json is not listed: people write into it how the set is to be reviewed
+    write_sums(out, [out / "boxes.parquet"])
+    write_manifest(out, content)
+    return len(of_file), len(rows)
+
+
+def _build_box_row(candidate: Candidate, image: str, size: tuple[int, int]) -> dict[str, Any]:
+    box = inside(candidate.box, *size)
+    if box is None:
+        corners = ", ".join(f"{value:g}" for value in candidate.box)
+        raise UsageError(
+            f"the box {candidate.id} of '{candidate.file}' has the corners {corners}, outside the "
+            f"image of {size[0]} × {size[1]} pixels; correct it"
+        )
+    return {
+        "id": candidate.id,
+        "image": image,
+        "name": candidate.file,
+        **dict(zip(("x0", "y0", "x1", "y1"), box, strict=True)),
+        "label": candidate.label,
+        "score": candidate.score,
+        "annotated": candidate.annotated,
+    }
+
+
+def _build_manifest(
+    origin: Mapping[str, str], out: Path, candidates: Candidates, images: int
+) -> dict[str, Any]:
+    return {
+        "version": VERSION,
+        "name": out.name,
+        "kind": "boxes",
+        "classes": {"names": candidates.classes.names, "wnids": candidates.classes.wnids},
+        "category_ids": candidates.category_ids,
+        "drawn": {
+            "images": images,
+            "boxes": len(candidates.boxes),
+            "images_without_box": len(candidates.files) - images,
+        },
+        "sources": [dict(origin)],
+        "provenance": provenance(),
+    }

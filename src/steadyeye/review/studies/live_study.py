@@ -17,12 +17,16 @@ from steadyeye.metrics.label_studies.judge import Labels, StudyResult, judge
 from steadyeye.metrics.label_studies.judge_difference import DifferenceResult, judge_difference
 from steadyeye.metrics.label_studies.study import LabelStudy
 from steadyeye.review.database import reviewers
-from steadyeye.review.protocol.set_labels import CHANGES, COMPLETE, UNSURE
+from steadyeye.review.protocol.objects import CHANGES, COMPLETE, UNSURE
 from steadyeye.review.protocol.stages import Outcome, ReviewPlan
 from steadyeye.review.protocol.votes import settle_stage
-from steadyeye.review.studies.film_strips import list_missing_labels, read_missing
 from steadyeye.review.studies.study_folder import read_earlier_labels
-from steadyeye.review.studies.study_items import STAGE, StudyItems
+from steadyeye.review.studies.study_items import (
+    STAGE,
+    StudyItems,
+    list_missing_labels,
+    read_missing,
+)
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ from steadyeye.metrics.label_studies.files import (
 from steadyeye.metrics.label_studies.judge import Labels
 from steadyeye.metrics.label_studies.judge_difference import plan_difference_again
 from steadyeye.metrics.label_studies.study import LabelStudy
-from steadyeye.review.protocol.set_labels import COMPLETE
+from steadyeye.review.protocol.objects import COMPLETE
 from steadyeye.review.studies.study_items import STAGE
 
 

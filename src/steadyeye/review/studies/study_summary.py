@@ -1,19 +1,27 @@
-"""The summary of a label study, for its page, its JSON and the terminal."""
+"""The summary of a label study of one or of two models, for its page, its JSON and the terminal."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from math import ceil, floor
 from typing import Any
 
 from sqlalchemy import Connection
 
-from steadyeye.core.format import interval, number_of, percent
+from steadyeye.core.format import interval, number_of, percent, points, span
 from steadyeye.core.stats.intervals import Interval, clopper_pearson
+from steadyeye.metrics.label_studies.difference_study import DifferenceStudy
 from steadyeye.metrics.label_studies.judge import Labels, StudyResult
 from steadyeye.metrics.label_studies.judge_difference import DifferenceResult
-from steadyeye.metrics.label_studies.premise_sentences import say_advice, say_checks
-from steadyeye.metrics.label_studies.sentences import say_bound, say_earlier, say_result
+from steadyeye.metrics.label_studies.model_difference import say_difference
+from steadyeye.metrics.label_studies.sentences import (
+    say_advice,
+    say_bound,
+    say_checks,
+    say_earlier,
+    say_result,
+)
 from steadyeye.metrics.label_studies.study import LabelStudy, StopRule
-from steadyeye.metrics.label_studies.video_share import VideoShare, find_video_share, say_videos
+from steadyeye.metrics.label_studies.video_share import find_video_share, say_videos
 from steadyeye.review.studies.live_study import LabelCounts, LiveStudy, count_labels, judge_study
 
 POINTS = 40  # of the picture, at most about so many: each takes a tenth of a second once
@@ -34,6 +42,7 @@ def describe_study(connection: Connection, live: LiveStudy) -> Mapping[str, Any]
     assert isinstance(result, StudyResult), "a study of one model"
     people = count_labels(connection, live.items.gold)
     videos = find_video_share(study, labels, result)
+    unclear_as = "counted or not" if study.question.of_images else "right or wrong"
     return {
         "question": str(study.question),
         "model": study.model,
@@ -43,11 +52,12 @@ def describe_study(connection: Connection, live: LiveStudy) -> Mapping[str, Any]
         "sentences": {"headline": say_result(study, result), "caption": _word_caption(study)},
         "numbers": _list_numbers(study, result, people),
         "remarks": [
-            *_list_bounds(study, result),
-            *list_people_remarks(live, people, _name_open(study)),
+            *([say_bound(study)] if result.counts.total else []),
+            *([say_earlier(study)] if study.earlier else []),
+            *list_people_remarks(live, people, unclear_as),
             *_word_errors(study, result, people),
             *_list_checks(study, result),
-            *_list_about(videos, result),
+            *filter(None, [say_videos(videos, result)]),
         ],
         "picture": {
             "trace": trace_interval(live, labels, result),
@@ -65,11 +75,6 @@ def describe_study(connection: Connection, live: LiveStudy) -> Mapping[str, Any]
         "stop": asdict(study.stop),
         "fingerprint": study.fingerprint,
     }
-
-
-def _name_open(study: LabelStudy) -> str:
-    """The possible outcomes of a set whose class nobody could tell."""
-    return "counted or not" if study.question.of_images else "right or wrong"
 
 
 def _name_state(result: StudyResult) -> str:
@@ -107,7 +112,8 @@ def _list_numbers(
         ("Without any label", f"at most {percent(result.bound.high)}"),
     ]
     if study.question.share is not None:
-        numbers.append(("Required", f"{study.question.relation} {percent(_read_required(study))}"))
+        required = percent(float(study.question.share))
+        numbers.append(("Required", f"{study.question.relation} {required}"))
     if study.checks:
         checked = f"{counts.checks.checked:,} of {number_of(len(study.checks), 'set')}"
         numbers.append(("Checks of the premise", checked))
@@ -132,19 +138,6 @@ def list_gold_numbers(people: LabelCounts) -> Sequence[tuple[str, str]]:
     """The number of wrong answers to gold questions; empty without answers."""
     wrong, answered = people.gold_wrong, people.gold_asked
     return [("Gold questions wrong", f"{wrong:,} of {answered:,}")] if answered else []
-
-
-def _read_required(study: LabelStudy) -> float:
-    assert study.question.share is not None, "asked before"
-    return float(study.question.share)
-
-
-def _list_bounds(study: LabelStudy, result: StudyResult) -> Sequence[str]:
-    """Sentences on the bound without labels, and on the labels of earlier studies."""
-    return [
-        *([say_bound(study)] if result.counts.total else []),
-        *([say_earlier(study)] if study.earlier else []),
-    ]
 
 
 def _list_checks(study: LabelStudy, result: StudyResult) -> Sequence[str]:
@@ -175,12 +168,6 @@ def list_people_remarks(live: LiveStudy, people: LabelCounts, unclear_as: str) -
             f"interval allows each to be {unclear_as}."
         )
     return [*remarks, *(f"{note[0].upper()}{note[1:]}." for note in study.notes)]
-
-
-def _list_about(videos: VideoShare, result: StudyResult) -> Sequence[str]:
-    """The sentence on videos like these; empty if there is none."""
-    about = say_videos(videos, result)
-    return [about] if about else []
 
 
 def _word_gold(people: LabelCounts) -> str:
@@ -275,3 +262,100 @@ def widen_for_errors(
     low, high = share.ends
     farthest, most = wrong * countable / sets, countable / sets
     return max(low - farthest, 0.0), min(high + farthest, most)
+
+
+def describe_difference(connection: Connection, live: LiveStudy) -> Mapping[str, Any]:
+    """The current result of a study of two models, for people and programs.
+
+    The form is that of `describe_study`. `state`: better, worse (the first model), enough, or open.
+    In `picture` the numbers are in −1…1, `required` is 0, and `axis` the lowest and highest number
+    of the axis, with the text of the dashed line.
+    """
+    study, result = live.study, live.judge(connection)
+    assert isinstance(study, DifferenceStudy), "a study of one model has a summary of its own"
+    assert isinstance(result, DifferenceResult), "a study of two models"
+    people = count_labels(connection, live.items.gold)
+    trace = trace_interval(live, live.read_labels(connection), result)
+    return {
+        "question": f"{study.question} of {study.model} less {study.against}",
+        "model": f"{study.model} and {study.against}",
+        "data": study.data,
+        "state": _name_difference_state(result),
+        "asks": live.go_on or not result.enough,
+        "sentences": {
+            "headline": say_difference(result.difference),
+            "caption": _word_difference_caption(study),
+        },
+        "numbers": _list_difference_numbers(study, result, people),
+        "remarks": [
+            *_list_difference_remarks(result),
+            *list_people_remarks(live, people, "right or wrong for either model"),
+        ],
+        "picture": {
+            "trace": trace,
+            "required": 0.0,
+            "horizon": find_horizon(result.labels, 0, len(study.candidates)),
+            "axis": _find_axis(trace),
+        },
+        "result": asdict(result),
+        "people": asdict(people),
+        "sets": len(study.sets),
+        "candidates": len(study.candidates),
+        "premise": asdict(study.premise) if study.premise else None,
+        "seed": study.seed,
+        "stop": asdict(study.stop),
+        "fingerprint": study.fingerprint,
+    }
+
+
+def _name_difference_state(result: DifferenceResult) -> str:
+    if result.better:
+        return "better" if result.better == result.difference.models[0] else "worse"
+    return "enough" if result.enough else "open"
+
+
+def _word_difference_caption(study: DifferenceStudy) -> str:
+    closes = (
+        f"The interval of {study.model} less {study.against}, in percentage points, narrows with "
+        "every label"
+    )
+    if study.stop.target is not None:
+        return f"{closes}. Before the first label it holds every value that the predictions allow."
+    return f"{closes}. The difference is clear once the interval excludes the dashed line, 0."
+
+
+def _list_difference_numbers(
+    study: DifferenceStudy, result: DifferenceResult, people: LabelCounts
+) -> Sequence[tuple[str, str]]:
+    """Names and values for people."""
+    share, counts = result.interval, result.counts
+    used = f"{counts.labelled:,} of {number_of(len(study.candidates), 'set')} that can differ"
+    more = f", {counts.later:,} more out of order" if counts.later else ""
+    numbers = [
+        ("Labels", f"{used}{more}"),
+        (f"{study.question} (pp)", points(share.value)),
+        ("95 % interval (pp)", span(*share.ends, "difference")),
+        (f"Only {study.model} right", number_of(counts.better, "set")),
+        (f"Only {study.against} right", number_of(counts.worse, "set")),
+    ]
+    return [*numbers, *list_limits(study.stop, share), *list_gold_numbers(people)]
+
+
+def _list_difference_remarks(result: DifferenceResult) -> Sequence[str]:
+    difference = result.difference
+    alike = number_of(difference.sets - difference.differing, "set")
+    return [
+        f"No label is needed for {alike}: there the two models cannot differ in "
+        f"{difference.question}."
+    ]
+
+
+def _find_axis(trace: Sequence[tuple[int, float, float]]) -> Mapping[str, Any]:
+    """The axis of the chart, in tenths, with 0 inside."""
+    lowest = min(0.0, *(low for _, low, _ in trace), -0.1)
+    highest = max(0.0, *(high for _, _, high in trace), 0.1)
+    return {
+        "lowest": floor(10 * lowest + 1e-9) / 10,
+        "highest": ceil(10 * highest - 1e-9) / 10,
+        "dashed": "no difference",
+    }

@@ -1,7 +1,12 @@
-"""Access control: links, sessions, and protection against forged requests."""
+"""Access control: links, sessions, and protection against forged requests and guessed links."""
 
 import hashlib
 import hmac
+import ipaddress
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -10,15 +15,67 @@ from fastapi import HTTPException, Request
 from fastapi.responses import Response
 from sqlalchemy import Connection
 
-from steadyeye.review.protocol import reviewers, sessions
-from steadyeye.review.protocol.reviewers import Reviewer
-from steadyeye.review.protocol.sessions import Lifetime
+from steadyeye.review.protocol import reviewers
+from steadyeye.review.protocol.reviewers import Lifetime, Reviewer
 from steadyeye.review.transactions import Database, UnavailableError
-from steadyeye.review.web.guesses import Guesses
 
 COOKIE = "steadyeye_review"
 LINK = "/r#"
 INVALID_LINK = "this link is not valid; ask the admin for a new one"
+
+
+WINDOW = 60.0  # seconds
+MOST_OF_ADDRESS = 10
+MOST = 300  # of all addresses together
+
+
+@dataclass(eq=False)
+class Guesses:
+    """The wrong links of the last minute, with the network that each came from; in memory.
+
+    Its size is bounded by `MOST`, because no more tries are allowed. `clock`: monotonic seconds.
+    """
+
+    clock: Callable[[], float] = time.monotonic
+    recent: deque[tuple[float, str]] = field(default_factory=deque)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def check(self, address: str) -> None:
+        """Raises 429 if an address, or all together, had too many wrong links."""
+        network = find_network(address)
+        with self.lock:
+            now = self.clock()
+            while self.recent and self.recent[0][0] <= now - WINDOW:
+                self.recent.popleft()
+            own = [moment for moment, other in self.recent if other == network]
+            if len(own) < MOST_OF_ADDRESS and len(self.recent) < MOST:
+                return
+            first = own[0] if len(own) >= MOST_OF_ADDRESS else self.recent[0][0]
+            seconds = int(first + WINDOW - now) + 1
+        raise HTTPException(
+            429,
+            f"too many links were wrong; try again in {seconds} s",
+            headers={"Retry-After": str(seconds)},
+        )
+
+    def add(self, address: str) -> None:
+        """Notes a wrong link."""
+        with self.lock:
+            self.recent.append((self.clock(), find_network(address)))
+
+
+def find_network(address: str) -> str:
+    """The network of an address: for IPv6 its /64, all of which one user has."""
+    try:
+        ip = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(ip, ipaddress.IPv4Address):
+        return address
+    # a client that reaches an IPv6 socket by IPv4
+    if ip.ipv4_mapped:
+        return str(ip.ipv4_mapped)
+    return str(ipaddress.ip_network((int(ip), 64), strict=False).network_address)
 
 
 @dataclass(frozen=True)
@@ -73,8 +130,8 @@ def sign_in(request: Request, token: str, answer: Response) -> tuple[Reviewer, s
         reviewers.lock_reviewer(connection, reviewer)
         if reviewers.find_by_token(connection, token) is None:
             raise HTTPException(401, INVALID_LINK)
-        sessions.end_session(connection, request.cookies.get(COOKIE, ""))
-        return sessions.open_session(connection, reviewer, access.lifetime)
+        reviewers.end_session(connection, request.cookies.get(COOKIE, ""))
+        return reviewers.open_session(connection, reviewer, access.lifetime)
 
     word = database.write(work)
     secure = access.secure or request.url.scheme == "https"
@@ -87,7 +144,7 @@ def sign_out(request: Request, answer: Response) -> None:
     """Ends the session of a request, in the database and in the browser."""
     word = request.cookies.get(COOKIE, "")
     database: Database = request.app.state.database
-    database.write(lambda connection: sessions.end_session(connection, word))
+    database.write(lambda connection: reviewers.end_session(connection, word))
     answer.delete_cookie(COOKIE, httponly=True, samesite="lax")
 
 
@@ -97,7 +154,7 @@ def require_reviewer(request: Request) -> Reviewer:
     database: Database = request.app.state.database
     lifetime = get_access(request).lifetime
     with database.reading() as connection:
-        session = sessions.find_session(connection, word, lifetime) if word else None
+        session = reviewers.find_session(connection, word, lifetime) if word else None
     if session is None:
         raise HTTPException(
             401, "open your private link first; if you lost it, ask the admin for a new one"
@@ -105,7 +162,7 @@ def require_reviewer(request: Request) -> Reviewer:
     if session.stale:
         # what cannot be written now may still be read
         with suppress(UnavailableError):
-            database.write(lambda connection: sessions.touch_session(connection, word))
+            database.write(lambda connection: reviewers.touch_session(connection, word))
     return session.reviewer
 
 

@@ -23,11 +23,9 @@ from steadyeye.review.results import status
 from steadyeye.review.results.agreement import BackgroundMeasurement
 from steadyeye.review.studies.live_study import LiveStudy
 from steadyeye.review.transactions import Database
-from steadyeye.review.web import access, history, study
-from steadyeye.review.web import guidelines as guideline_pages
+from steadyeye.review.web import access
 from steadyeye.review.web.access import Access
-from steadyeye.review.web.bodies import CheckedRoute
-from steadyeye.review.web.guard import guard_app
+from steadyeye.review.web.guard import CheckedRoute, guard_app
 from steadyeye.review.web.pages import (
     TEMPLATES,
     Admin,
@@ -35,17 +33,15 @@ from steadyeye.review.web.pages import (
     get_database,
     get_rules,
     get_study,
+    render_guidelines,
+    router,
     show_page,
+    study_router,
 )
 from steadyeye.review.web.pictures import Pictures
 from steadyeye.review.web.refusals import add_refusals
 from steadyeye.review.workflow import decisions, members, queue, quiz, sequences
-from steadyeye.review.workflow.changes import serve_again
-from steadyeye.review.workflow.decisions import (
-    Decision,
-    Submission,
-    read_rules,
-)
+from steadyeye.review.workflow.decisions import Decision, Submission, read_rules
 
 STATIC = Path(__file__).resolve().parent / "static"
 IMAGE = re.compile(r"[0-9a-f]{64}\.jpg")
@@ -115,10 +111,9 @@ def build_app(
     _add_pages(app)
     _add_decisions(app)
     _add_administration(app)
-    app.include_router(history.router)
-    app.include_router(guideline_pages.router)
+    app.include_router(router)
     if live is not None:
-        app.include_router(study.router)
+        app.include_router(study_router)
     return app
 
 
@@ -306,7 +301,7 @@ def _serve_next(
     question = quiz.find_question(connection, plan, reviewer, stage, lacks)
     if question is not None:
         return {"next": [], "paused": "", "quiz": _show_item(asdict(question), stage, hidden)}
-    again = serve_again(connection, reviewer, stage, change) if change else None
+    again = queue.serve_again(connection, reviewer, stage, change) if change else None
     live = get_study(request)
     if live and live.explain_rest(connection):
         items = [_show_item(asdict(again), stage, hidden)] if again else []
@@ -321,7 +316,7 @@ def _show_guidelines(request: Request, stage: str) -> Mapping[str, str]:
     """The guidelines of a stage for its page; the version shown is recorded."""
     read = guidelines.read_guidelines(request.app.state.folder.root, stage)
     get_database(request).write(lambda connection: guidelines.note_shown(connection, read))
-    return {"version": read.version, "html": guideline_pages.render_guidelines(read.text)}
+    return {"version": read.version, "html": render_guidelines(read.text)}
 
 
 def _show_item(content: dict[str, Any], stage: str, hidden: Sequence[str]) -> Mapping[str, Any]:

@@ -13,10 +13,14 @@ from steadyeye.review.database import assignments, decisions, items
 from steadyeye.review.database import reviewers as people
 from steadyeye.review.protocol import counts, reviewers
 from steadyeye.review.protocol.counts import read_pace_counts
-from steadyeye.review.protocol.objects import fold_object, word_object
+from steadyeye.review.protocol.objects import (
+    fold_object,
+    is_right_label,
+    word_object,
+    word_set_labels,
+)
 from steadyeye.review.protocol.plan_entries import Gold
 from steadyeye.review.protocol.reviewers import Reviewer
-from steadyeye.review.protocol.set_labels import is_right_label, word_set_labels
 from steadyeye.review.protocol.stages import Answer, is_doubted
 from steadyeye.review.protocol.votes import STANDS
 

@@ -14,21 +14,23 @@ from steadyeye.core.errors import unknown
 from steadyeye.core.seeds import stream
 from steadyeye.data.annotations.review_set import SetFolder
 from steadyeye.review.bulk import skip_pairs
-from steadyeye.review.database import added_sets, assignments, items
+from steadyeye.review.database import added_sets, assignments, decisions, items
 from steadyeye.review.protocol import counts
 from steadyeye.review.protocol.objects import describe_object, hide_source
 from steadyeye.review.protocol.reviewers import Reviewer, count_reviewers, lock_reviewer
-from steadyeye.review.protocol.stages import ReviewPlan, list_gold
-from steadyeye.review.workflow.assignments import assign_item, release_items
-from steadyeye.review.workflow.quality import set_gold
-from steadyeye.review.workflow.remaining import (
+from steadyeye.review.protocol.stages import DRAWN, Answer, ReviewPlan, list_gold
+from steadyeye.review.protocol.votes import find_standing
+from steadyeye.review.workflow.assignments import (
     NEW_AFTER,
     NEW_BEFORE,
     NEW_FREE,
     NEW_GOLD,
     are_late,
+    assign_item,
     count_free,
+    release_items,
 )
+from steadyeye.review.workflow.quality import set_gold
 from steadyeye.review.workflow.same_set import check_same_set, make_fingerprint, was_added
 from steadyeye.review.workflow.sequences import find_videos, prefer_video
 
@@ -346,3 +348,39 @@ def _find_free(connection: Connection, plan: ReviewPlan, reviewer: Reviewer, sta
     if row is None and count_free(connection, reviewer).get(stage):
         row = connection.execute(NEW_BEFORE, {**who, "place": place}).first()
     return row
+
+
+def serve_again(
+    connection: Connection, reviewer: Reviewer, stage: str, decision: int
+) -> ServedItem | None:
+    """The item of a decision, with the answer that stands; the next answer `replaces` it.
+
+    None if the decision is not the reviewer's, does not stand, or its item is not open to them.
+    """
+    row = connection.execute(
+        select(decisions.c.answer, items.c.stage, items.c.payload, items.c.state, items.c.id)
+        .join(items, items.c.id == decisions.c.item)
+        .where(decisions.c.id == decision, decisions.c.reviewer == reviewer.id)
+    ).one_or_none()
+    if row is None or row.stage != stage or row.state not in ("open", "done") or reviewer.paused:
+        return None
+    standing = find_standing(connection, row.id, reviewer.id)
+    if standing is None or standing.id != decision:
+        return None
+    own = (assignments.c.item == row.id) & (assignments.c.reviewer == reviewer.id)
+    assignment = connection.execute(select(assignments).where(own)).one_or_none()
+    if assignment is None:
+        return None
+    payload = _show_answer(stage, hide_source(row.payload), row.answer)
+    return ServedItem(assignment.id, assignment.nonce, stage, payload, decision)
+
+
+def _show_answer(stage: str, payload: Mapping[str, Any], answer: Answer) -> Mapping[str, Any]:
+    """The question, with the labels or boxes of the answer."""
+    if stage in DRAWN:
+        return {**payload, "boxes": answer["boxes"]}
+    if stage == "anchors" and answer["labels"]:
+        return {**payload, "labels": answer["labels"]}
+    if stage == "labels":
+        return {**payload, "answer": answer}
+    return payload
