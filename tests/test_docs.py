@@ -1,5 +1,6 @@
 """Names in the docs are those of the code: metrics, sources, options, variables, scripts."""
 
+import ast
 import inspect
 import re
 import sys
@@ -61,6 +62,21 @@ def test_every_source_has_a_row_with_its_defaults(name):
     ]
     assert row is not None
     assert [part.removesuffix(".0") for part in row[1].split(", ")] == expected
+
+
+@pytest.mark.parametrize("name", plugins.names("sources"))
+def test_every_source_has_an_example_with_its_parameters(name):
+    """A spec with the parameters that it needs and no others, outside the table of all sources."""
+    page = (ROOT / "docs" / "how-to" / "data.md").read_text(encoding="utf-8")
+    texts = re.findall(rf"\b{name}\([^()]*=[^()]*\)", page.partition("## All sources")[0])
+    calls = [ast.parse(text, mode="eval").body for text in texts if "…" not in text]
+    assert calls
+    empty = inspect.Parameter.empty
+    parameters = {key.name: key.default is empty for key in read_parameters("sources", name)}
+    for call in calls:
+        keys = {keyword.arg for keyword in call.keywords}
+        assert keys <= parameters.keys()
+        assert {key for key, is_needed in parameters.items() if is_needed} <= keys
 
 
 @cache
