@@ -463,7 +463,7 @@ def test_a_class_to_idx_is_a_list_in_the_order_of_its_numbers(tmp_path):
     file.write_text(json.dumps({"square": 1, "circle": 0}))
     assert read(str(file)).names == ("circle", "square")
     file.write_text(json.dumps({"square": 2, "circle": 1}))
-    with pytest.raises(UsageError, match="numbers 2 classes from 1 to 2; number them from 0, each once"):
+    with pytest.raises(UsageError, match="2 classes from 1 to 2; number them from 0, each once"):
         read(str(file))
 
 
