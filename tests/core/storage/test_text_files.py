@@ -158,6 +158,16 @@ def test_labels_may_have_columns_of_other_things(tmp_path):
         assert label_sidecar.read(str(path)).of("a").at(99) == (0,)
 
 
+def test_a_column_that_numbers_the_lines_of_labels_is_none_of_frames(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text("id,video,label\n1,a,dark\n2,b,light\n3,c,dark\n")
+    assert label_sidecar.read(str(path)).of("c").at(99) == (0,)
+    for table in ("1,a,dark\n2,a,light\n3,c,dark\n", "1,a,dark\n5,b,light\n9,c,dark\n"):
+        path.write_text(f"frame,video,label\n{table}")
+        with pytest.raises(UsageError, match="have numbers in the column 'frame'"):
+            label_sidecar.read(str(path))
+
+
 @pytest.mark.parametrize("key", ["start", "label", "frames"])
 def test_a_range_of_labels_in_json_has_no_other_keys(key, tmp_path):
     path = tmp_path / "labels.json"

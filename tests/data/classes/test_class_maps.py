@@ -458,6 +458,15 @@ def test_usual_imagenet_labels_are_recognised(tmp_path):
         from_names([*keras[1:], keras[0]])  # out of order they are names, and two are cranes
 
 
+def test_a_class_to_idx_is_a_list_in_the_order_of_its_numbers(tmp_path):
+    file = tmp_path / "class_to_idx.json"
+    file.write_text(json.dumps({"square": 1, "circle": 0}))
+    assert read(str(file)).names == ("circle", "square")
+    file.write_text(json.dumps({"square": 2, "circle": 1}))
+    with pytest.raises(UsageError, match="2 classes from 1 to 2; number them from 0, each once"):
+        read(str(file))
+
+
 def test_torchvision_labels_are_recognised():
     tree = ast.parse(read_installed("torchvision", "models/_meta.py"))
     labels = next(

@@ -3,6 +3,7 @@
 import json
 import shutil
 import tarfile
+import unicodedata
 
 import numpy as np
 import pyarrow as pa
@@ -238,6 +239,17 @@ def test_parquet_labels_may_be_texts_or_missing(tmp_path):
     assert source.truths[-1] == (0,)
     with pytest.raises(UsageError, match="no class named 'light'"):
         build(f"hf_dataset(path='{tmp_path}', classes='coco')")
+
+
+@pytest.mark.parametrize(("in_data", "in_list"), [("NFC", "NFD"), ("NFD", "NFC")])
+def test_accents_of_packed_labels_may_be_written_in_either_form(in_data, in_list, tmp_path):
+    name, listed_name = (unicodedata.normalize(form, "Würfel") for form in (in_data, in_list))
+    (tmp_path / "two.txt").write_text(f"ring\n{listed_name}\n")
+    table = pa.table({"image": [{"bytes": picture(1), "path": ""}], "label": [name]})
+    pq.write_table(table, tmp_path / "train-00000-of-00001.parquet")
+    tar(tmp_path / "a.tar", [("1.jpg", picture(1)), ("1.cls", name.encode())])
+    for source in (f"hf_dataset(path='{tmp_path}'", f"webdataset(urls='{tmp_path}/a.tar'"):
+        assert list(build(f"{source}, classes='{tmp_path}/two.txt')").truths) == [(1,)]
 
 
 def test_invalid_parquet_files_are_refused(tmp_path):

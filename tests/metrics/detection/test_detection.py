@@ -1,6 +1,7 @@
 """Detectors on real frames: sources of boxes, decoding, worst frames, errors, saved results."""
 
 import json
+import unicodedata
 from dataclasses import replace
 
 import cv2
@@ -147,6 +148,15 @@ VOC = """<annotation><filename>a.jpg</filename>
 <object><name>cat</name><difficult>1</difficult>
 <bndbox><xmin>5</xmin><ymin>5</ymin><xmax>5</xmax><ymax>9</ymax></bndbox></object>
 </annotation>"""
+
+
+@pytest.mark.parametrize(("in_files", "in_list"), [("NFC", "NFD"), ("NFD", "NFC")])
+def test_accents_of_voc_classes_may_be_written_in_either_form(in_files, in_list, tmp_path):
+    name, listed_name = (unicodedata.normalize(form, "Würfel") for form in (in_files, in_list))
+    (tmp_path / "a.xml").write_text(VOC.replace("cat", name))
+    (tmp_path / "two.txt").write_text(f"{listed_name}\ndog\n")
+    spec = f"voc(annotations='{tmp_path}', images='{tmp_path}', classes='{tmp_path}/two.txt')"
+    assert plugins.build("sources", parse(spec))[0].boxes.labels.tolist() == [1, 0]
 
 
 def test_voc_boxes_are_half_open_and_go_back_exactly(tmp_path):

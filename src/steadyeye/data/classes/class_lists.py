@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from steadyeye.core.errors import UNPRINTABLE, UsageError, shorten, unknown
+from steadyeye.core.format import number_of
 from steadyeye.core.storage.files import Place, place
 from steadyeye.core.storage.number_columns import list_unread_numbers
 from steadyeye.core.storage.text_files import read_json, read_table, read_text
@@ -102,8 +103,9 @@ def read(text: str) -> Classes:
 
     `.txt`: a line is a wnid, a name, `wnid name`, `wnid,name` or `name,wnid`. `.csv`: columns
     `name` and, where known, `wnid`. `.json`: a list of names, {name: wnid or null}, or Hugging
-    Face's id2label, {"0": name}. In `.txt`, lines that start with `#` are comments.
-    Raises `UsageError` for an unknown name, and for a file that is absent, empty or invalid.
+    Face's id2label, {"0": name}, or torchvision's class_to_idx, {name: 0}. In `.txt`, lines that
+    start with `#` are comments. Raises `UsageError` for an unknown name, and for a file that is
+    absent, empty or invalid.
     """
     if not isinstance(text, str):
         raise UsageError(f"{text!r} is no {WHAT}; write the names into a file, one a line")
@@ -275,7 +277,7 @@ def _rows(path: Place) -> list[Entry]:
 def _tree(path: Place) -> list[Entry]:
     content = read_json(path, WHAT)
     if isinstance(content, dict):
-        content = _read_id2label(content) or content
+        content = _read_id2label(content) or _read_class_to_idx(path, content) or content
     if isinstance(content, list) and all(isinstance(text, str) for text in content):
         return [("", text) if wordnet.is_wnid(text) else (text, None) for text in content]
     if isinstance(content, dict) and all(v is None or isinstance(v, str) for v in content.values()):
@@ -289,6 +291,19 @@ def _read_id2label(content: Mapping[str, Any]) -> list[str] | None:
     if set(content) != set(positions) or not all(isinstance(v, str) for v in content.values()):
         return None
     return [content[position] for position in positions]
+
+
+def _read_class_to_idx(path: Place, content: Mapping[str, Any]) -> list[str] | None:
+    """The names of torchvision's class_to_idx, {name: 0, name: 1}, by number; None: it is none."""
+    numbers = list(content.values())
+    if not numbers or any(type(number) is not int for number in numbers):
+        return None
+    if sorted(numbers) != list(range(len(numbers))):
+        raise UsageError(
+            f"'{path}' is no {WHAT}: it numbers {number_of(len(numbers), 'class')} from "
+            f"{min(numbers)} to {max(numbers)}; number them from 0, each once"
+        )
+    return sorted(content, key=lambda name: content[name])
 
 
 READERS = {".txt": _lines, ".csv": _rows, ".json": _tree}

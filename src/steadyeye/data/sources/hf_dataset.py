@@ -29,7 +29,7 @@ from steadyeye.data.annotations.sample_columns import (
     join_columns,
     within,
 )
-from steadyeye.data.classes.class_lists import close_list, from_names, read
+from steadyeye.data.classes.class_lists import close_list, find_class, from_names, read
 from steadyeye.data.images import image_file
 from steadyeye.data.video.paths import list_files, resolve_path
 
@@ -251,12 +251,9 @@ def _places(file: _Groups, labels: _Labels, known: Classes) -> NDArray[np.int32]
     """(rows,) the class of each row, −1 where the label is not told."""
     numbers = labels.numbers
     if labels.names is not None:
-        position = {name: i for i, name in enumerate(known.names)}
-        foreign = [text for text in labels.names if text not in position]
-        if foreign:
-            raise unknown("class", foreign[0], position)
+        places = [find_class(text, known, "class") for text in labels.names]
         # the hub writes −1 where a label is not told: the last place
-        numbers = np.array([*(position[text] for text in labels.names), -1])[numbers]
+        numbers = np.array([*places, -1])[numbers]
     if len(numbers) and numbers.max() >= len(known):
         first = numbers[numbers >= len(known)][0]
         raise UsageError(f"'{file.path}' has the label {first}; classes go to {len(known) - 1}")

@@ -11,6 +11,7 @@ from steadyeye.core.storage.files import Place, find_missing, relative_path
 from steadyeye.core.types import Classes, Labels, Sample
 from steadyeye.data.classes.class_lists import classes_of_names, read
 from steadyeye.data.images import image_file
+from steadyeye.data.images.file_copies import note_copies
 from steadyeye.data.images.image_header import note_orientations
 from steadyeye.data.video.paths import compose, list_files, resolve_path, unread_notes
 
@@ -76,6 +77,7 @@ def image_folder(root: str, classes: str | None = None) -> _Images:
         notes=(
             f"{number_of(len(paths), 'image')} in {number_of(len(listed_names), 'class folder')}",
             *note_orientations(paths),
+            *note_copies(ids, paths, truths),
             *unread_notes(base, image_file.SUFFIXES),
         ),
     )

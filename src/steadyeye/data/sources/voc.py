@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from steadyeye.core.boxes import Boxes, boxes, check_pixels
-from steadyeye.core.errors import UsageError, every, unknown
+from steadyeye.core.errors import UsageError, every
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.confinement import confine
@@ -14,7 +14,7 @@ from steadyeye.core.storage.text_files import read_number, read_xml
 from steadyeye.core.types import Classes
 from steadyeye.data.annotations.coco_geometry import read_xml_size
 from steadyeye.data.annotations.column_images import BoxedImage, ColumnImages, join_images
-from steadyeye.data.classes.class_lists import classes_of_names, read
+from steadyeye.data.classes.class_lists import classes_of_names, find_class, read
 from steadyeye.data.images.image_file import SUFFIXES
 from steadyeye.data.video.paths import list_files, resolve
 
@@ -112,13 +112,10 @@ def _from_zero(sides: Sequence[tuple[float, ...]]) -> tuple[str, ...]:
 
 
 def _boxes(path: Path, objects: list[Object], classes: Classes) -> Boxes:
-    position = {name: i for i, name in enumerate(classes.names)}
-    for name, corners, _ in objects:
-        if name not in position:
-            raise unknown(f"class in '{path}'", name, position)
+    labels = [find_class(name, classes, f"class in '{path}'") for name, _, _ in objects]
+    for _, corners, _ in objects:
         if corners[2] < corners[0] or corners[3] < corners[1]:
             raise UsageError(f"'{path}' has a box of negative size, {corners}; correct it")
     # the first pixel is number 1, and the last one belongs to the box
     halves = [(x0 - 1, y0 - 1, x1, y1) for _, (x0, y0, x1, y1), _ in objects]
-    labels = [position[name] for name, _, _ in objects]
     return boxes(halves, labels, [hard for _, _, hard in objects])

@@ -25,7 +25,7 @@ from steadyeye.data.annotations.sample_columns import Joined, Lists, join_column
 from steadyeye.data.annotations.tar_source import TarSamples, samples
 from steadyeye.data.classes.class_lists import classes_of_names, read
 from steadyeye.data.images import image_file
-from steadyeye.data.video.paths import list_files, resolve_path
+from steadyeye.data.video.paths import compose, list_files, resolve_path
 
 TAR = frozenset({".tar"})
 MOST_TARS = 1_000_000
@@ -223,12 +223,12 @@ def _places(shard: TarSamples, known: Classes | None) -> NDArray[np.int32]:
     if known is None:
         return np.zeros(0, dtype=np.int32)
     by_wnid = {wnid: i for i, wnid in enumerate(known.wnids or ()) if wnid}
-    places = by_wnid | {name: i for i, name in enumerate(known.names)}
+    places = by_wnid | {compose(name): i for i, name in enumerate(known.names)}
     numbers_ = []
     for index, label in enumerate(shard.distinct_labels):
-        if isinstance(label, str) and label not in places:
+        if isinstance(label, str) and compose(label) not in places:
             raise unknown(f"class (of {_first(shard, index)})", label, places)
-        number = places[label] if isinstance(label, str) else label
+        number = places[compose(label)] if isinstance(label, str) else label
         if not 0 <= number < len(known):
             raise UsageError(
                 f"{_first(shard, index)} has the label {number}; classes go to {len(known) - 1}"

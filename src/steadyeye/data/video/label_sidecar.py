@@ -17,7 +17,7 @@ whole video::
 """
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from typing import Any
 from steadyeye.core.errors import UsageError, list_texts, refuse_misspelt, shorten, unknown
 from steadyeye.core.storage.files import URL, Place
 from steadyeye.core.storage.number_columns import list_unread_numbers
-from steadyeye.core.storage.text_files import read_json, read_table, read_whole
+from steadyeye.core.storage.text_files import Row, read_json, read_table, read_whole
 from steadyeye.core.types import Classes, Labels
 from steadyeye.data.classes.class_lists import classes_of_names, close_list
 from steadyeye.data.video.paths import (
@@ -228,7 +228,7 @@ def _csv(path: Place) -> dict[str, Any]:
     rows = read_table(path, "labels", ("video",), COLUMNS)
     if not rows:
         raise UsageError(f"the labels '{path}' have no line after the header; add one per range")
-    _check_ranges(path, rows[0].cells)
+    _check_ranges(path, rows)
     for row in rows:
         video, labels = (
             compose(row.get("video")),
@@ -244,19 +244,29 @@ def _csv(path: Place) -> dict[str, Any]:
     return {"videos": videos}
 
 
-def _check_ranges(path: Place, columns: Container[str]) -> None:
+def _check_ranges(path: Place, rows: Sequence[Row]) -> None:
     """Raises `UsageError` for frames in other columns than first and last: `frame`, `start`.
 
     Without them every frame of a video would have all its labels.
     """
-    lacking = [column for column in ("first", "last") if column not in columns]
+    lacking = [column for column in ("first", "last") if column not in rows[0].cells]
     others = list_unread_numbers(path, "labels", ("video", *COLUMNS)) if lacking else []
+    others = [column for column in others if not _numbers_lines(path, column)]
     if others:
         raise UsageError(
             f"the labels '{path}' have numbers in the column '{shorten(others[0])}', but no column "
             f"{' and '.join(lacking)}; name the first and the last frame of a range so (one frame: "
             "the same in both), or take the column out"
         )
+
+
+def _numbers_lines(path: Place, column: str) -> bool:
+    """Whether a column numbers three lines or more, each of another video, as an id does."""
+    rows = read_table(path, "labels", ("video", column))
+    cells, videos = [row.get(column) for row in rows], {row.get("video") for row in rows}
+    if not 3 <= len(rows) == len(videos) or not all(cell.isdecimal() for cell in cells):
+        return False
+    return [int(cell) - int(cells[0]) for cell in cells] == list(range(len(rows)))
 
 
 def _distinct(videos: Mapping[str, Any]) -> list[str]:

@@ -5,7 +5,7 @@ Read from its packets if these are proven, otherwise by decoding it once.
 
 import hashlib
 from bisect import insort
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import pairwise, repeat
@@ -53,7 +53,8 @@ class Packets:
 
     `times`: presentation times of the packets of frames, None if missing; `starts`: presentation
     and decoding times of packets at which a decoder can start; `last`: the latest decoding time;
-    `count`: number of packets with or without content; `unproven`: why the starts are not proven.
+    `count`: number of packets with or without content; `unproven`: why the starts are not proven;
+    `sizes`: bytes of the packets of frames.
     """
 
     times: list[int | None]
@@ -62,6 +63,7 @@ class Packets:
     count: int = 0
     reorder: int = 0
     unproven: str = ""
+    sizes: list[int] = field(default_factory=list)
 
 
 def read_packets(container: Any, stream: Any) -> Packets:
@@ -85,6 +87,7 @@ def read_packets(container: Any, stream: Any) -> Packets:
             continue
         if not packet.is_discard:
             packets.times.append(packet.pts)
+            packets.sizes.append(packet.size)
         if check and not packets.unproven:
             try:
                 _examine(packets, check, packet)
@@ -151,7 +154,8 @@ class VideoIndex:
     `steadyeye.data.video.key_frames`. `in_order`: why the video is decoded in order from its start;
     empty if it is not. Its frames are then those of decoding, `lost` packets failed to decode, and
     `damaged` frames are patched by the decoder. `fps`: frames per second. `others`: number of video
-    streams that are not read. `display`: how players change its pictures.
+    streams that are not read. `display`: how players change its pictures. `packet_sizes`: bytes of
+    each packet, in the order of decoding.
     """
 
     path: Place
@@ -165,6 +169,7 @@ class VideoIndex:
     damaged: int = 0
     others: int = 0
     display: Display = Display()
+    packet_sizes: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
 
     def __len__(self) -> int:
         return len(self.pts)
@@ -253,7 +258,9 @@ def _index(path: Place) -> VideoIndex:
             why = packets.unproven or disorder(packets)
             video = _of_frames(path, why) if why else _of_packets(path, stream, packets)
             others = len(_list_streams(container)) - 1
-            return replace(video, others=others, display=read_display(stream, video.display))
+            sizes = np.array(packets.sizes, dtype=np.int32)
+            display = read_display(stream, video.display)
+            return replace(video, others=others, display=display, packet_sizes=sizes)
     except av.EOFError as error:
         raise _empty(path) from error
     except av.FFmpegError as error:

@@ -2,9 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sized
-from contextlib import suppress
 
 from steadyeye.core.format import number_of
+from steadyeye.data.video.video_copies import find_file_copies, find_picture_copies
 from steadyeye.data.video.video_index import Display, VideoIndex
 
 
@@ -26,14 +26,24 @@ def video_notes(videos: Mapping[str, VideoIndex]) -> tuple[str, ...]:
         )
     notes += _loss_notes(videos)
     notes += _display_notes(videos)
-    copies = _find_copies(videos)
-    if copies:
-        first, original = next(iter(copies.items()))
-        notes.append(
-            f"{_count(copies, videos)} with the same content as another, first '{first}' as "
-            f"'{original}'; intervals treat them as different videos"
-        )
+    notes += _copy_notes(videos)
     return tuple(notes)
+
+
+def _copy_notes(videos: Mapping[str, VideoIndex]) -> Iterator[str]:
+    """Notes on videos that show the same as another one."""
+    copies = find_file_copies(videos)
+    originals = {name: video for name, video in videos.items() if name not in copies}
+    kinds = (
+        ("with the same content as another", copies),
+        ("with the same pictures as another, cut or recoded", find_picture_copies(originals)),
+    )
+    for text, some in kinds:
+        for name, original in list(some.items())[:1]:
+            yield (
+                f"{_count(some, videos)} {text}, first '{name}' as '{original}'; intervals treat "
+                "them as different videos"
+            )
 
 
 def _loss_notes(videos: Mapping[str, VideoIndex]) -> Iterator[str]:
@@ -92,20 +102,3 @@ def describe_display(display: Display) -> Iterator[str]:
 
 def _count(some: Sized, videos: Sized) -> str:
     return f"{len(some):,} of {number_of(len(videos), 'video')}"
-
-
-def _find_copies(videos: Mapping[str, VideoIndex]) -> dict[str, str]:
-    """Each video whose file holds what that of an earlier one does, and the earliest of these."""
-    by_size: dict[int, list[str]] = defaultdict(list)
-    for name, video in videos.items():
-        with suppress(OSError):
-            by_size[video.path.stat().st_size].append(name)
-    earliest: dict[str, str] = {}
-    copies: dict[str, str] = {}
-    # only files of one size are read
-    for name in (name for names in by_size.values() if len(names) > 1 for name in names):
-        with suppress(OSError):
-            original = earliest.setdefault(videos[name].digest, name)
-            if original != name:
-                copies[name] = original
-    return copies
