@@ -515,3 +515,14 @@ def test_an_invalid_class_map_is_refused(text, message):
     with pytest.raises(UsageError) as error:
         named_map(text, shipped_classes("imagenet1k"), shipped_classes("vid30"))
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize("lines", ["0 ring\n1 hot dog\n2 bar", "1: ring\n2: hot dog\n3: bar"])
+def test_numbers_before_the_names_of_a_class_list_are_no_part_of_them(tmp_path, lines):
+    (tmp_path / "classes.txt").write_text(lines)
+    assert read(str(tmp_path / "classes.txt")).names == ("ring", "hot dog", "bar")
+    (tmp_path / "classes.txt").write_text("\n".join(reversed(lines.splitlines())))
+    with pytest.raises(UsageError, match="not in the order of their numbers; sort them"):
+        read(str(tmp_path / "classes.txt"))
+    (tmp_path / "classes.txt").write_text("7 eleven\nring\n2 bar")
+    assert read(str(tmp_path / "classes.txt")).names == ("7 eleven", "ring", "2 bar")

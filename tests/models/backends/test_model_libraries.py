@@ -502,6 +502,12 @@ def test_unreadable_keras_files_are_refused_and_readable_ones_give_scores(
     np.testing.assert_allclose(model(photos), expected, atol=1e-5)
     with pytest.raises(UsageError, match="needs mean and std"):
         build("keras", path=path, classes=classes, recipe={"size": 64})
+    # a network that ends in logits, as one trained with from_logits=True
+    network.layers[-1].activation = keras.activations.linear
+    network.save(path)
+    model = build("keras", path=path, classes=classes, recipe=recipe, runtime=runtime)
+    assert model.recipe["output"] == "logits"
+    np.testing.assert_allclose(model(photos), expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", FORMER)

@@ -11,7 +11,7 @@ import tiny_onnx
 
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
-from steadyeye.core.spec import parse
+from steadyeye.core.spec import Spec, parse
 from steadyeye.models.runtimes.probe_images import patterns
 from steadyeye.testing import check_model
 
@@ -119,6 +119,31 @@ def test_a_quantised_tflite_gives_what_its_interpreter_gives(test_data):
     assert len(model.classes) == 1000
     assert model.settings.output == "probabilities"
     check_model(model)
+
+
+@pytest.mark.parametrize(
+    ("scale", "mean", "std"),
+    [
+        ((1 / 127.5, 0), 128, 127.5),  # of −1…1
+        ((1 / 255, -128), 0, 255),  # of 0…1
+        ((1.0, 0), 128, 1),  # pixels less 128
+        ((4.758 / 255, -14), 123.675, 58.395),  # of ImageNet's −2.12…2.64
+        ((9 / 255, 0), 123.675, 58.395),  # of noise as well
+    ],
+)
+def test_an_int8_input_gets_the_values_that_its_scale_is_for(tmp_path, scale, mean, std):
+    """ImageNet's mean and std were used for all, and what was out of range was cut off."""
+    pytest.importorskip("ai_edge_litert")
+    from tiny_tflite import save_channel_means
+
+    (tmp_path / "three.txt").write_text("red\ngreen\nblue")
+    options = {"path": save_channel_means(tmp_path / "net.tflite", scale)}
+    options |= {"classes": str(tmp_path / "three.txt"), "recipe": {"resize": 8, "output": "logits"}}
+    model = plugins.build("models", Spec("litert", options))
+    image = np.broadcast_to(np.array([250, 100, 5], np.uint8), (8, 8, 3))
+    page = model.stages().prepare(image)[np.newaxis]
+    assert page[0, 0, 0, 0] == pytest.approx((250 - mean) / std)
+    np.testing.assert_allclose(model.forward(page)[0], page[0, 0, 0], atol=scale[0])
 
 
 def test_a_tflite_file_without_a_classifier_is_refused_in_one_line(tmp_path):

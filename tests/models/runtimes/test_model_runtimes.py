@@ -354,6 +354,52 @@ def test_a_sigmoid_is_asked_about(tmp_path, ten, monkeypatch, backend):
     np.testing.assert_allclose(logits(IMAGES), softmax(expected), atol=1e-5)
 
 
+class Trained(torch.nn.Module):
+    """The toy network between a batch normalisation and a dropout, in training mode."""
+
+    def __init__(self, dropout):
+        super().__init__()
+        layers = [nn.Conv2d(3, 8, 3, 2), nn.BatchNorm2d(8), nn.ReLU(), nn.AdaptiveMaxPool2d(1)]
+        self.layers = nn.Sequential(*layers, nn.Flatten(), nn.Dropout(dropout), nn.Linear(8, 10))
+
+    def forward(self, images):
+        return self.layers(images)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("suffix", "dropout", "cause"),
+    [(".pt", 0.5, "asked again"), (".pt", 0.0, "beside another"), (".onnx", 0.0, "beside another")],
+)
+def test_a_network_in_training_mode_is_refused(tmp_path, ten, suffix, dropout, cause):
+    """Its scores were random, or those of batch statistics, and nothing said so."""
+    torch.manual_seed(0)
+    module, images = Trained(dropout).train(), torch.rand(1, 3, 32, 32)
+    path, options = str(tmp_path / f"net{suffix}"), {"classes": ten, "recipe": SMALL}
+    if suffix == ".onnx":
+        how = {"training": torch.onnx.TrainingMode.TRAINING, "do_constant_folding": False}
+        axes = {"dynamic_axes": {"images": {0: "n"}}, "input_names": ["images"]}
+        torch.onnx.export(module, (images,), path, dynamo=False, **how, **axes)
+    else:
+        torch.jit.trace(module, images, check_trace=False).save(path)
+    backend = {".onnx": "onnx", ".pt": "torch"}[suffix]
+    with pytest.raises(UsageError, match=rf"other scores when it .*{cause}.*call eval\(\)"):
+        build(backend, path=path, **options)
+    torch.jit.trace(module.eval(), images).save(str(tmp_path / "eval.pt"))
+    assert check_model(build("torch", path=str(tmp_path / "eval.pt"), **options))
+
+
+@pytest.mark.parametrize("output", [None, "logits"])
+def test_one_logit_per_image_is_refused(tmp_path, output):
+    """Softmax made 1 of it, whatever the image showed."""
+    (tmp_path / "one.txt").write_text("cat\n")
+    module = nn.Sequential(toy_networks.seeded(), nn.Linear(10, 1)).eval()
+    path, recipe = str(tmp_path / "one.pt"), SMALL | ({"output": output} if output else {})
+    torch.jit.trace(module, torch.rand(1, 3, 32, 32)).save(path)
+    with pytest.raises(UsageError, match="gives one number per image"):
+        build("torch", path=path, classes=str(tmp_path / "one.txt"), recipe=recipe)
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_an_onnx_file_of_grey_images_is_refused_by_its_shape(tmp_path, ten):
     grey = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(28 * 28, 10)).eval()

@@ -101,7 +101,8 @@ def from_names(texts: Sequence[str]) -> Classes:
 def read(text: str) -> Classes:
     """A class list, given as the whole: a known name, or a file with one class after the other.
 
-    `.txt`: a line is a wnid, a name, `wnid name`, `wnid,name` or `name,wnid`. `.csv`: columns
+    `.txt`: a line is a wnid, a name, `wnid name`, `wnid,name` or `name,wnid`, all
+    of them with or without their number in front, `0 name` or `0: name`. `.csv`: columns
     `name` and, where known, `wnid`. `.json`: a list of names, {name: wnid or null}, or Hugging
     Face's id2label, {"0": name}, or torchvision's class_to_idx, {name: 0}. In `.txt`, lines that
     start with `#` are comments. Raises `UsageError` for an unknown name, and for a file that is
@@ -245,7 +246,28 @@ def _ilsvrc_wnids() -> Mapping[str, str]:
 
 def _lines(path: Place) -> list[Entry]:
     lines = (line.strip() for line in read_text(path, WHAT).splitlines())
-    return [_line(line) for line in lines if line and not line.startswith("#")]
+    names = [line for line in lines if line and not line.startswith("#")]
+    return [_line(line) for line in _without_numbers(names, path)]
+
+
+def _without_numbers(lines: Sequence[str], path: Place) -> Sequence[str]:
+    """The lines without their numbers, if all are numbered, as `0 cat`, `1: dog`.
+
+    Raises `UsageError` for numbers from 0 or 1 that are not in order.
+    """
+    parts = [re.fullmatch(r"(\d+)(?:\s*[:,]\s*|\s+)(.+)", line) for line in lines]
+    numbers = [int(part[1]) for part in parts if part]
+    if len(lines) < 2 or len(numbers) < len(lines) or min(numbers) > 1:
+        return lines
+    expected = list(range(min(numbers), min(numbers) + len(lines)))
+    if sorted(numbers) != expected:
+        return lines
+    if numbers != expected:
+        raise UsageError(
+            f"the lines of the {WHAT} '{path}' are not in the order of their numbers; sort them, "
+            "the first is the model's first class"
+        )
+    return [part[2] for part in parts if part]
 
 
 def _line(line: str) -> Entry:

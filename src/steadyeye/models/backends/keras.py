@@ -21,7 +21,9 @@ from steadyeye.data.classes.class_lists import read
 from steadyeye.models.runtimes.archive_sizes import check_unpacked_size
 from steadyeye.models.runtimes.classifier import read_recipe
 from steadyeye.models.runtimes.network_sizes import SMALLEST, TIMES, WeightsSize, check_settings
+from steadyeye.models.runtimes.probe_images import with_output
 from steadyeye.models.runtimes.torch_classifier import Execution, torch_classifier
+from steadyeye.models.runtimes.torch_module import TorchModule
 
 PACKAGES = ("torch", "keras")
 EXTRA = "keras"
@@ -38,8 +40,8 @@ def keras(
     """A .keras file, run by ONNX Runtime or by Keras over torch.
 
     `path`: the file. `classes`: `imagenet1k` or a class file. `recipe`: a dict with mean and std in
-    0…255 (Keras models state neither) and any of size, resize, interpolation, output, which is
-    "probabilities" by default, as Keras models end in softmax. `runtime`: "onnx" or "torch";
+    0…255 (Keras models state neither) and any of size, resize, interpolation, output, which
+    defaults to the measured one: probabilities or logits. `runtime`: "onnx" or "torch";
     `precision`: "fp32", in torch also "bf16" and "fp16". Raises `UsageError` for other files and
     for missing weights.
 
@@ -75,8 +77,8 @@ def keras(
         )
     height, width = shape[1:3]
     size = {"size": (height, width)} if height and width else {}
-    settings = read_recipe(recipe, **{"output": "probabilities", **size})
     module = _ChannelsFirst(network).eval()
+    settings = with_output(read_recipe(recipe, **size), recipe, TorchModule(module), path)
     return torch_classifier(module, Path(path).stem, read(classes), settings, execution)
 
 

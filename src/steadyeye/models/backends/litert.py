@@ -32,8 +32,9 @@ def litert(
     `onnx_detector`. `decoder`: the output format of a detector, by default inferred from
     Ultralytics' metadata or the names and shapes of the outputs; a file with one output (1,
     classes) is a classifier. An input of bytes (uint8) gets the pixels as they are, unless `recipe`
-    has a mean or std; other inputs, int8 too, get the values of `recipe`, by default those of the
-    family's training. Raises `UsageError` for files that cannot be loaded or read.
+    has a mean or std; so does the int8 input of a classifier, less 128, unless its scale is for
+    ImageNet's values. Other inputs get the values of `recipe`, by default those of the family's
+    training. Raises `UsageError` for files that cannot be loaded or read.
 
     Example: `litert(path='mobilenet_v2_quant.tflite')`
     """
@@ -46,7 +47,8 @@ def litert(
     chosen = read_classes(classes, len(imagenet) if network.width == 1001 else network.width, path)
     if network.width == len(imagenet) + 1 and chosen.names == imagenet.names:
         network = LiteRtNetwork(path, first=1)
-    defaults = {**read_input_axes(network.input_shape, path), **network.pixel_recipe()}
+    axes = read_input_axes(network.input_shape, path)
+    defaults = {**axes, **network.pixel_recipe(), **network.range_recipe()}
     if network.gives_probabilities:
         defaults["output"] = "probabilities"
     settings = with_output(read_recipe(recipe, **defaults), recipe, network, path)

@@ -11,7 +11,7 @@ from steadyeye.models.runtimes.classifier import classifier, read_recipe
 from steadyeye.models.runtimes.network import note_assumed_classes, read_classes, read_input_axes
 from steadyeye.models.runtimes.onnx_files import list_contents
 from steadyeye.models.runtimes.onnx_session import OnnxSession
-from steadyeye.models.runtimes.probe_images import with_output
+from steadyeye.models.runtimes.probe_images import check_mode, with_output
 
 ULTRALYTICS = {"mean": 0, "std": 255, "interpolation": "bilinear"}
 """The preprocessing of Ultralytics' classifiers, which does not crop square images."""
@@ -32,7 +32,7 @@ def onnx(
     output to the measured one, probabilities or logits, the rest to Ultralytics' training settings
     if its metadata name a classifier. The first output is read. `runtime`: "onnx" on the processor,
     or "cuda" with onnxruntime-gpu. Raises `UsageError` for a file with a fixed batch of several
-    images or without three channels, and if the classes are not known.
+    images, without three channels or in training mode, and if the classes are not known.
 
     Example: `onnx(path='model.onnx', classes='imagenet1k')`
     """
@@ -43,6 +43,7 @@ def onnx(
         axes |= {**ULTRALYTICS, "resize": min(axes["size"])}
     declared = read_recipe(recipe, **axes)
     settings = with_output(declared, recipe, session, path)
+    check_mode(settings, session, path)
     width = session.described_outputs[0].shape[-1]
     names = read_classes(classes, width, path, session.metadata)
     extra = {"runtime": runtime, "precision": "as in the file", "model_output": session.output}

@@ -11,7 +11,7 @@ from steadyeye.core.types import Detector, Model
 from steadyeye.models.finetuned import checkpoint_format
 from steadyeye.models.runtimes.classifier import Recipe, read_recipe
 from steadyeye.models.runtimes.network import note_assumed_classes, read_classes
-from steadyeye.models.runtimes.probe_images import ask_patterns, with_output
+from steadyeye.models.runtimes.probe_images import ask_patterns, check_mode, with_output
 from steadyeye.models.runtimes.torch_classifier import Execution, torch_classifier
 from steadyeye.models.runtimes.torch_module import TorchModule
 from steadyeye.models.runtimes.weights import fill, load_module
@@ -39,7 +39,8 @@ def torch(  # noqa: PLR0913 — the keyword arguments of a spec
     module or a .pt2 file, which may run code. `runtime`: "onnx", "torch" as it is, or "cuda" on
     GPUs; `precision`: "fp32", in torch also "bf16" and "fp16". A folder of `steadyeye finetune`
     contains the settings of its model, so that it takes only the last two. Raises `UsageError` for
-    other files, for a folder with further settings, and for code that is not allowed.
+    other files, for a module that was exported in training mode, for a folder with further
+    settings, and for code that is not allowed.
 
     Example: `torch(path='py:my_models:network', classes='imagenet1k')`
     """
@@ -59,7 +60,9 @@ def torch(  # noqa: PLR0913 — the keyword arguments of a spec
     if checkpoint is not None:
         network = fill(network, Path(checkpoint).expanduser())
     name = path.rpartition(":")[2] if path.startswith("py:") else Path(path).stem
-    settings = with_output(read_recipe(recipe), recipe, TorchModule(network), path)
+    in_torch = TorchModule(network)
+    settings = with_output(read_recipe(recipe), recipe, in_torch, path)
+    check_mode(settings, in_torch, path)
     width = _count_outputs(network, settings) if classes is None else None
     names = read_classes(classes, width, path)
     note = note_assumed_classes(classes, names)

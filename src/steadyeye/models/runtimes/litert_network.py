@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError, one_line
 from steadyeye.core.seeds import fingerprint
+from steadyeye.models.preprocessing.recipe import IMAGENET_MEAN, IMAGENET_STD
 from steadyeye.models.runtimes.native_output import STDERR, silence
 from steadyeye.models.runtimes.network import Output
 from steadyeye.models.runtimes.onnx_files import read_content
@@ -24,6 +25,10 @@ SOFTMAX = {np.uint8: (1 / 256, 0), np.int8: (1 / 256, -128)}
 
 https://ai.google.dev/edge/litert/models/quantization_spec
 """
+
+SLACK, WIDEST = 0.15, 4
+"""Of an int8 input for ImageNet's values: by how much pictures without black or white may have
+narrowed its range, and how many times as wide one may be that noise was used for."""
 
 
 class LiteRtNetwork:
@@ -128,6 +133,22 @@ class LiteRtNetwork:
         if self._input["dtype"] is not np.uint8 or not scale:
             return {}
         return {"mean": (float(zero),) * 3, "std": (1 / float(scale),) * 3}
+
+    def range_recipe(self) -> Mapping[str, Any]:
+        """The mean and std with which an int8 input gets pixels − 128; {} if ImageNet's fit it.
+
+        Those of ImageNet fit a range that holds their values and is at most `WIDEST` times as wide.
+        """
+        scale, zero = map(float, self._input["quantization"])
+        if self._input["dtype"] is not np.int8 or not scale:
+            return {}
+        low, high = (-128 - zero) * scale, (127 - zero) * scale
+        mean, std = np.array(IMAGENET_MEAN), np.array(IMAGENET_STD)
+        lowest, highest = float(min(-mean / std)), float(max((255 - mean) / std))
+        is_held = low <= lowest + SLACK and high >= highest - SLACK
+        if is_held and high - low <= WIDEST * (highest - lowest):
+            return {}
+        return {"mean": (zero + 128,) * 3, "std": (1 / scale,) * 3}
 
     def __call__(self, batch: NDArray[np.float32], /) -> NDArray[np.float32]:
         """The scores of one image, (1, n) float32."""

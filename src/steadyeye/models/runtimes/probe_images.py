@@ -18,6 +18,11 @@ from steadyeye.models.runtimes.classifier import Forward, Recipe
 TOLERANCE = 1e-3
 """The largest deviation of a sum of probabilities from 1: fp16 keeps 1,000 of them within this."""
 PROBES = 3
+REPEATED, BATCHED = 0.01, 0.1
+"""How far a row may move, as a share of its spread: asked again, and beside another image.
+
+A file that is quantised as it runs takes its scale from the whole batch, and moves a little.
+"""
 
 
 def with_output(
@@ -27,12 +32,18 @@ def with_output(
 
     A second softmax over probabilities would flatten them: of 1,000 classes to 0.1 to 0.3 % each.
     `record`: the user's recipe, whose `output` "probabilities" is not checked. Raises `UsageError`
-    if it says "logits" and the network outputs probabilities, and if it has no output and the
-    network may end in a sigmoid, or in a softmax of few bits.
+    if it says "logits" and the network outputs probabilities, if it has no output and the network
+    may end in a sigmoid, or in a softmax of few bits, and for one logit per image.
     """
     if settings.output == "probabilities":
         return settings
     rows = ask_patterns(settings, forward)
+    if any(row.size == 1 for row in rows):
+        # of one logit, softmax makes 1, whatever the image
+        raise UsageError(
+            f"'{path}' gives one number per image; give a model with one output for each class, or "
+            "output='probabilities' in the recipe if it is the probability of the only class"
+        )
     is_written = "output" in (record or {})
     if sum_to_one(rows):
         if is_written:
@@ -49,6 +60,38 @@ def with_output(
     return settings
 
 
+def check_mode(settings: Recipe, forward: Forward, path: str) -> None:
+    """Raises `UsageError` for a network in training mode: its scores depend on more than the image.
+
+    Dropout changes them from call to call; batch normalisation, with the other images of a batch,
+    if the network takes several.
+    """
+    height, width = settings.preprocessing.size
+    image = patterns(height, width, 1)[0]
+    pages = np.stack([_prepare(settings, image), _prepare(settings, np.zeros_like(image))])
+    first, again, batch = (_ask(forward, pages[:n]) for n in (1, 1, 2))
+    if first is None or again is None:
+        return
+    spread = float(np.ptp(first)) or 1.0
+    moves = [np.abs(first - again).max() > REPEATED * spread]
+    if batch is not None and batch.shape[1:] == first.shape[1:]:
+        moves.append(np.abs(first - batch[:1]).max() > BATCHED * spread)
+    if any(moves):
+        cause = "is asked again" if moves[0] else "comes beside another one"
+        raise UsageError(
+            f"'{path}' gives an image other scores when it {cause}, as a network in training mode "
+            "does (dropout, batch normalisation); call eval() before it is traced or exported, and "
+            "leave out dropout that is always on"
+        )
+
+
+def _ask(forward: Forward, page: NDArray[np.float32]) -> NDArray[np.float32] | None:
+    try:
+        return np.array(forward(page))
+    except UsageError:
+        return None
+
+
 def sum_to_one(rows: Sequence[NDArray[np.float32]]) -> bool:
     """Whether each row is non-negative and sums to 1, which logits never do."""
     return bool(rows) and all(
@@ -59,22 +102,23 @@ def sum_to_one(rows: Sequence[NDArray[np.float32]]) -> bool:
 def ask_patterns(settings: Recipe, forward: Forward) -> list[NDArray[np.float32]]:
     """The output rows of a network for test patterns.
 
-    None for a network that fails on them or has one output, which is refused later.
+    None for a network that fails on them, which is refused later.
     """
     height, width = settings.preprocessing.size
     rows = []
     for image in patterns(height, width, PROBES):
-        page = np.empty((1, *settings.shape), dtype=np.float32)
-        first = page[0] if settings.layout == "nchw" else page[0].transpose(2, 0, 1)
-        settings.preprocessing(image, first)
-        try:
-            row = forward(page).ravel()
-        except UsageError:
+        answer = _ask(forward, _prepare(settings, image)[np.newaxis])
+        if answer is None:
             return []
-        if len(row) < 2:
-            return []
-        rows.append(row)
+        rows.append(answer.ravel())
     return rows
+
+
+def _prepare(settings: Recipe, image: Image) -> NDArray[np.float32]:
+    page = np.empty(settings.shape, dtype=np.float32)
+    first = page if settings.layout == "nchw" else page.transpose(2, 0, 1)
+    settings.preprocessing(image, first)
+    return page
 
 
 def patterns(height: int, width: int, count: int) -> list[Image]:
