@@ -15,11 +15,11 @@ PICTURES = [picture(number) for number in range(60)]
 
 def notes(folder):
     source = video(path=str(folder), k=1)
-    found = [note for note in source.notes if "same pictures" in note]
-    assert found == [
+    of_copies = [note for note in source.notes if "same pictures" in note]
+    assert of_copies == [
         note for note in every_frame(path=str(folder), cuts="none").notes if "same pictures" in note
     ]
-    return found
+    return of_copies
 
 
 def copy_packets(path, out, first=0):

@@ -122,11 +122,11 @@ def _change_alike(videos: Mapping[str, VideoIndex]) -> list[Pair]:
     for name, video in videos.items():
         if len(video) >= len(PLACES) and not isinstance(video.path, Remote):
             by_length[len(video)].append(name)
-    found: list[Pair] = []
+    pairs: list[Pair] = []
     for names in by_length.values():
         if len(names) > 1:
-            found += _compare_group({name: videos[name] for name in names})
-    return found
+            pairs += _compare_group({name: videos[name] for name in names})
+    return pairs
 
 
 def _compare_group(videos: Mapping[str, VideoIndex]) -> list[Pair]:
