@@ -236,6 +236,14 @@ def test_a_changed_annotation_replaces_and_an_older_one_does_not(project):
     assert send([annotation(tasks[1], *yes, was_cancelled=True)])["skipped_by_their_annotator"] == 1
 
 
+def test_the_short_form_of_an_export_is_refused(project):
+    """Nothing was imported of it, and nothing said so."""
+    _, tasks, send = project
+    row = {**tasks[0]["data"], "id": 1, "correct": "yes", "annotator": 1, "annotation_id": 5}
+    with pytest.raises(UsageError, match="JSON-MIN; export from Label Studio as JSON"):
+        send([row])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "message"),

@@ -266,6 +266,10 @@ def _read_tasks(path: Path) -> Sequence[Entry]:
 
 
 def _list_annotations(task: Entry, path: Path) -> Sequence[Entry]:
+    if "annotations" not in task and "annotation_id" in task:
+        raise UsageError(
+            f"'{path}' has Label Studio's form JSON-MIN; export from Label Studio as JSON"
+        )
     entries = task.get("annotations", [])
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise UsageError(
