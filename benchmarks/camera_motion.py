@@ -5,11 +5,13 @@
 `RUN`: the folder of a run of a detector on whole videos, `every_frame(…)`. Before each frame the
 boxes of visible objects are moved with the camera, by a shift (phase correlation of pictures of 160
 pixels) or a similarity (sparse flow of corners at 320 pixels, RANSAC). Prints one row each, as in
-`object_steadiness.py`, and the processor time of the motion per frame, without decoding.
+`object_steadiness.py`, and the processor time of the motion per frame, without decoding. Further
+rows are of a camera that shakes: all boxes of a frame are moved by one random shift.
 """
 
 import argparse
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import cv2
@@ -30,6 +32,8 @@ from steadyeye.predictions.shard_store import open_cell
 LEAST_RESPONSE = 0.05
 """The response of a phase correlation below which the pictures have nothing in common."""
 LEAST_CORNERS = 8
+SHAKES = (5, 10, 25)
+"""Standard deviations of the shift of a frame, in pixels."""
 
 
 def shrink(image, side):
@@ -113,6 +117,13 @@ def measure_motions(find, side, predictions, source):
     return motions, 1000 * spent / max(frames, 1)
 
 
+def shake(predictions, deviation):
+    """The predictions of a camera whose every frame is shifted on its own."""
+    raw = predictions.raw_detections
+    shifts = np.random.default_rng(0).normal(0, deviation, (len(predictions), 2))[raw.image]
+    return replace(predictions, raw_detections=replace(raw, boxes=raw.boxes + np.tile(shifts, 2)))
+
+
 def main():
     """Prints one table per cell of the run."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -128,6 +139,9 @@ def main():
             motions, took = measure_motions(find, side, predictions, source)
             row = measure(name, link_with(motions), predictions)
             print(f"{row} motion: {took:.1f} ms a frame", flush=True)
+        for deviation in SHAKES:
+            shaken = shake(predictions, deviation)
+            print(measure(f"shaken by {deviation} px", assign_frame_by_frame, shaken))
 
 
 if __name__ == "__main__":
