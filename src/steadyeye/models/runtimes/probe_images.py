@@ -72,10 +72,11 @@ def check_mode(settings: Recipe, forward: Forward, path: str) -> None:
     first, again, batch = (_ask(forward, pages[:n]) for n in (1, 1, 2))
     if first is None or again is None:
         return
-    spread = float(np.ptp(first)) or 1.0
-    moves = [np.abs(first - again).max() > REPEATED * spread]
-    if batch is not None and batch.shape[1:] == first.shape[1:]:
-        moves.append(np.abs(first - batch[:1]).max() > BATCHED * spread)
+    with np.errstate(over="ignore", invalid="ignore"):  # scores of damaged weights
+        spread = float(np.ptp(first)) or 1.0
+        moves = [np.abs(first - again).max() > REPEATED * spread]
+        if batch is not None and batch.shape[1:] == first.shape[1:]:
+            moves.append(np.abs(first - batch[:1]).max() > BATCHED * spread)
     if any(moves):
         cause = "is asked again" if moves[0] else "comes beside another one"
         raise UsageError(
