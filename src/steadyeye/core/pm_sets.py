@@ -44,15 +44,14 @@ class PmSets:
 
     def note_lost(self) -> tuple[str, ...]:
         """Notes on the sets and frames that are left out because they were not predicted."""
-        sets, frames = self.lost_anchors, self.lost_neighbours
-        return (
-            *(
-                (f"{number_of(sets, 'set')} left out: the anchor has no prediction",)
-                if sets
-                else ()
-            ),
-            *((f"{number_of(frames, 'neighbour')} left out: no prediction",) if frames else ()),
-        )
+        notes = []
+        if self.lost_anchors:
+            lost = number_of(self.lost_anchors, "set")
+            notes.append(f"{lost} left out: the anchor has no prediction")
+        if self.lost_neighbours:
+            lost = number_of(self.lost_neighbours, "neighbour")
+            notes.append(f"{lost} left out: no prediction")
+        return tuple(notes)
 
     @property
     def anchor_of(self) -> NDArray[np.intp]:

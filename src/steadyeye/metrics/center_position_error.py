@@ -2,7 +2,7 @@
 
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.types import Result, needs
-from steadyeye.metrics.sequences.stability_errors import measure_error
+from steadyeye.metrics.sequences.stability_errors import average_error
 from steadyeye.metrics.sequences.tracklets import SCORE
 
 
@@ -20,4 +20,4 @@ def center_position_error(predictions: Predictions, score: float = SCORE) -> Res
         center_position_error 1.6 % (95 % interval 0.3–84.4 %, n = 4)
 
     """
-    return measure_error("center_position_error", predictions, score)
+    return average_error("center_position_error", predictions, score)

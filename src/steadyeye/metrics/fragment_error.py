@@ -2,7 +2,7 @@
 
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.types import Result, needs
-from steadyeye.metrics.sequences.stability_errors import measure_error
+from steadyeye.metrics.sequences.stability_errors import average_error
 from steadyeye.metrics.sequences.tracklets import SCORE
 
 
@@ -20,4 +20,4 @@ def fragment_error(predictions: Predictions, score: float = SCORE) -> Result:
         fragment_error 29.8 % (95 % interval 4.7–88.9 %, n = 4)
 
     """
-    return measure_error("fragment_error", predictions, score)
+    return average_error("fragment_error", predictions, score)

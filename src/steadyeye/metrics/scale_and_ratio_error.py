@@ -2,7 +2,7 @@
 
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.types import Result, needs
-from steadyeye.metrics.sequences.stability_errors import measure_error
+from steadyeye.metrics.sequences.stability_errors import average_error
 from steadyeye.metrics.sequences.tracklets import SCORE
 
 
@@ -21,4 +21,4 @@ def scale_and_ratio_error(predictions: Predictions, score: float = SCORE) -> Res
         scale_and_ratio_error 3.3 % (95 % interval 0.5–106.3 %, n = 4)
 
     """
-    return measure_error("scale_and_ratio_error", predictions, score)
+    return average_error("scale_and_ratio_error", predictions, score)

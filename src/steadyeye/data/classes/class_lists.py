@@ -101,12 +101,11 @@ def from_names(texts: Sequence[str]) -> Classes:
 def read(text: str) -> Classes:
     """A class list, given as the whole: a known name, or a file with one class after the other.
 
-    `.txt`: a line is a wnid, a name, `wnid name`, `wnid,name` or `name,wnid`, all
-    of them with or without their number in front, `0 name` or `0: name`. `.csv`: columns
-    `name` and, where known, `wnid`. `.json`: a list of names, {name: wnid or null}, or Hugging
-    Face's id2label, {"0": name}, or torchvision's class_to_idx, {name: 0}. In `.txt`, lines that
-    start with `#` are comments. Raises `UsageError` for an unknown name, and for a file that is
-    absent, empty or invalid.
+    `.txt`: a line is a wnid, a name, `wnid name`, `wnid,name` or `name,wnid`; all lines may have
+    their number in front, `0 name` or `0: name`, and those that start with `#` are comments.
+    `.csv`: columns `name` and, where known, `wnid`. `.json`: a list of names, {name: wnid or null},
+    Hugging Face's id2label, {"0": name}, or torchvision's class_to_idx, {name: 0}. Raises
+    `UsageError` for an unknown name, and for a file that is absent, empty or invalid.
     """
     if not isinstance(text, str):
         raise UsageError(f"{text!r} is no {WHAT}; write the names into a file, one a line")

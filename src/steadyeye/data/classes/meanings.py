@@ -20,9 +20,8 @@ from steadyeye.data.classes import openimages, wordnet
 
 LISTS = ("bdd", "coco", "imagenet1k", "kitti", "openimages", "vid30", "voc", "ytbb")
 """The class lists we ship."""
-MOST_FOUND = (
-    150  # classes that a word finds; "animal" finds hundreds of ImageNet's, and helps nobody
-)
+MOST_FOUND = 150
+"""Classes that a word finds at most: "animal" finds hundreds of ImageNet's, and helps nobody."""
 
 
 @dataclass(frozen=True)

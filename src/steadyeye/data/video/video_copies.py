@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.errors import SampleError
 from steadyeye.core.storage.remote_path import Remote
+from steadyeye.data.images.file_copies import find_copies
 from steadyeye.data.video import decoder
 from steadyeye.data.video.video_index import VideoIndex
 
@@ -37,7 +38,6 @@ Of nine clips recoded by H.264 and VP9, made brighter or a quarter as wide, chan
 """
 PLACES = (0.0, 1 / 3, 2 / 3, 1.0)
 """Where in a video its views are, as shares of its length: many videos begin in the same way."""
-
 MOST_VIEWED = 200
 """Videos of which a frame may be decoded, since a frame of each of 10,000 would take minutes."""
 
@@ -47,19 +47,9 @@ Vector: TypeAlias = NDArray[np.float32]
 
 def find_file_copies(videos: Mapping[str, VideoIndex]) -> dict[str, str]:
     """Each video whose file holds what that of an earlier one does, and the earliest of these."""
-    by_size: dict[int, list[str]] = defaultdict(list)
-    for name, video in videos.items():
-        with suppress(OSError):
-            by_size[video.path.stat().st_size].append(name)
-    earliest: dict[str, str] = {}
-    copies: dict[str, str] = {}
-    # only files of one size are read
-    for name in (name for names in by_size.values() if len(names) > 1 for name in names):
-        with suppress(OSError):
-            original = earliest.setdefault(videos[name].digest, name)
-            if original != name:
-                copies[name] = original
-    return copies
+    return find_copies(
+        videos, (lambda video: video.path.stat().st_size, lambda video: video.digest)
+    )
 
 
 def find_picture_copies(videos: Mapping[str, VideoIndex]) -> dict[str, str]:

@@ -39,7 +39,8 @@ def _copy_notes(videos: Mapping[str, VideoIndex]) -> Iterator[str]:
         ("with the same pictures as another, cut or recoded", find_picture_copies(originals)),
     )
     for text, some in kinds:
-        for name, original in list(some.items())[:1]:
+        if some:
+            name, original = next(iter(some.items()))
             yield (
                 f"{_count(some, videos)} {text}, first '{name}' as '{original}'; intervals treat "
                 "them as different videos"

@@ -89,7 +89,7 @@ def _spread_by(
     return spread
 
 
-def measure_error(name: str, predictions: Predictions, score: float) -> Result:
+def average_error(name: str, predictions: Predictions, score: float) -> Result:
     """The mean over true objects of the error that the metric `name` is about."""
     objects = follow(predictions, score)
     errors = measure_errors(predictions, objects)
