@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import threading
 import time
@@ -20,7 +21,10 @@ from forked import Command, refusal, steadyeye, steadyeye_each
 from object_toys import bright
 from page_checks import LOOKS, find_faults, find_violations, open_page, unfold
 from prometheus_client.openmetrics import parser
+from typer.main import get_command
 
+from steadyeye.cli.options import app
+from steadyeye.cli.watch import name_folder
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Classes
 from steadyeye.metrics.blink_rate import blink_rate
@@ -429,6 +433,13 @@ def test_exit_codes_of_a_file(folder):
     for _ in range(2):  # what was broken stays so when the command is run again
         done = steadyeye(*command(folder, "bad.mp4", *alert), cwd=folder, env=ENV)
         assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_the_folder_of_a_watch_has_the_name_that_the_help_says():
+    (option,) = (p for p in get_command(app).commands["watch"].params if p.name == "out")
+    pattern = re.search(r"watches/[<>a-z-]+", option.help)[0]
+    pattern = pattern.replace("<source>", "a-mp4").replace("<key>", "[0-9a-f]{6}")
+    assert re.fullmatch(pattern, f"watches/{name_folder('clips/a.mp4', MODEL)}")
 
 
 def test_invalid_options_of_watch_are_refused_in_one_line(folder):

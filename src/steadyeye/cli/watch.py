@@ -102,7 +102,11 @@ def watch(
         bool, typer.Option("--stop-at-alert", help="End with exit code 1 at the first alert.")
     ] = False,
     out: Annotated[
-        str | None, typer.Option(help="Folder of the watch; default: watches/<model>-<source>.")
+        str | None,
+        typer.Option(
+            help="Folder of the watch; default: watches/<source>-<key>, where the key depends on "
+            "source and model."
+        ),
     ] = None,
     keep: Annotated[
         str, typer.Option(help="Disk space for the frames that broke a promise.")

@@ -216,6 +216,23 @@ def test_errors_are_those_of_zhang_and_wang(seed):
         assert (result.value, result.n) == (pytest.approx(statistics.mean(values)), len(values))
 
 
+def test_notes_say_why_objects_have_no_error():
+    """One object is in a single frame, one is found in a single one of its frames."""
+
+    def truth(video, frame):
+        return [(square(100), 0, 1)] * (frame == 4) + [(square(200), 0, 2)]
+
+    def answers(video, frame):
+        return [(square(100), 0, 0.9)] + [(square(200), 0, 0.9)] * (frame == 6)
+
+    table = film(truth, answers)
+    assert fragment_error(table).n == 2
+    assert fragment_error(table).notes == ("2 objects left out: in fewer than two frames",)
+    assert center_position_error(table).notes == (
+        "4 objects left out: found in fewer than two frames",
+    )
+
+
 def test_bounds_hold_for_the_worst_boxes():
     """No detection with an IoU of 0.5 moves the errors beyond the bounds of their intervals."""
     rng = np.random.default_rng(0)

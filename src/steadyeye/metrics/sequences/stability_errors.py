@@ -93,10 +93,10 @@ def average_error(name: str, predictions: Predictions, score: float) -> Result:
     """The mean over true objects of the error that the metric `name` is about."""
     objects = follow(predictions, score)
     errors = measure_errors(predictions, objects)
-    values, most = {
-        "fragment_error": (errors.fragment, 1.0),
-        "center_position_error": (errors.centre, MOST_CENTRE),
-        "scale_and_ratio_error": (errors.scale, MOST_SCALE),
+    values, most, why = {
+        "fragment_error": (errors.fragment, 1.0, "in fewer than two frames"),
+        "center_position_error": (errors.centre, MOST_CENTRE, "found in fewer than two frames"),
+        "scale_and_ratio_error": (errors.scale, MOST_SCALE, "found in fewer than two frames"),
     }[name]
     known = ~np.isnan(values)
-    return mean_of_objects(rename(name, score), objects, np.nan_to_num(values), known, most)
+    return mean_of_objects(rename(name, score), objects, np.nan_to_num(values), known, most, why)

@@ -161,15 +161,16 @@ def mean_of_objects(
     values: NDArray[np.float64],
     counted: NDArray[np.bool_] | None = None,
     most: float = 1.0,
+    why: str = "",
 ) -> Result:
     """The mean of a value of each object, 0…`most`, with an interval clustered by video.
 
-    `counted`: (t,) the objects that have one; None: all.
+    `counted`: (t,) the objects that have one; None: all. `why`: the others do not, for the note.
     """
     known = np.ones(len(objects), dtype=np.bool_) if counted is None else counted
     estimate = intervals.mean(values[known] / most, objects.video[known])
     left = int((~known).sum())
-    more = f"{number_of(left, 'object')} left out: found in fewer than two frames" if left else ""
+    more = f"{number_of(left, 'object')} left out: {why}" if left else ""
     return Result.of(name, _stretch(estimate, most), notes=note_left_out(objects, more))
 
 
