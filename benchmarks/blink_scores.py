@@ -37,11 +37,11 @@ from steadyeye.core.boxes import iou
 from steadyeye.metrics.detection.assignment import pair_best
 from steadyeye.metrics.sequences import tracklets
 from steadyeye.metrics.sequences.object_steadiness import find_blinks, find_pairs, select_steady
+from steadyeye.metrics.sequences.scenes import ROUNDED
 from steadyeye.metrics.sequences.tracklets import (
     DETECTED,
     GAP,
     LINK,
-    ROUNDED,
     SCORE,
     UNSURE,
     WEAK,
