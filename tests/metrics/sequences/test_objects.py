@@ -13,12 +13,14 @@ from steadyeye import testing
 from steadyeye.core.boxes import Detections, detection_table, take
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import interval
+from steadyeye.core.predictions import PROJECTIONS
 from steadyeye.core.types import Evaluated
 from steadyeye.data.images.image_file import encode
 from steadyeye.metrics.blink_rate import blink_rate
 from steadyeye.metrics.box_jitter import box_jitter
 from steadyeye.metrics.class_change_rate import class_change_rate
 from steadyeye.metrics.confidence_swing import confidence_swing
+from steadyeye.metrics.covariates.projections import measure_projections
 from steadyeye.metrics.detection_delay import detection_delay
 from steadyeye.metrics.flicker_rate import flicker_rate
 from steadyeye.metrics.sequences.object_steadiness import find_blinks, find_jitter
@@ -391,6 +393,9 @@ def run_of_squares(tmp_path_factory):
 
 def test_the_report_of_a_run_shows_the_missed_objects(run_of_squares):
     predictions = read(run_of_squares)
+    black = np.full((96, 160, 3), 30, dtype=np.uint8)
+    black[30:60, 20:50] = 250
+    assert (predictions.tags[PROJECTIONS][0] == measure_projections(black)).all()
     assert blink_rate(predictions).value == pytest.approx(3 / 50)
     assert class_change_rate(predictions).value == pytest.approx(4 / (21 + 24))
     section = object_steadiness([Evaluated(predictions, {"blink_rate": blink_rate(predictions)})])
