@@ -75,6 +75,10 @@ def test_light_noise_cuts_and_other_sizes_are_no_motion(landscape):
     assert np.abs(find_shifts(project([black, black, grey, black]))).max() == 0
     noise = np.random.default_rng(0).normal(20, 3, (8, *frame.shape))
     assert np.abs(find_shifts(project(noise.round().astype(np.uint8)))).max() < 1
+    plain = np.full((4, *frame.shape), 90, dtype=np.uint8)
+    for number, picture in enumerate(plain):
+        picture[100:130, 50 + 9 * number : 90 + 9 * number] = 200
+    assert np.abs(find_shifts(project(plain))).max() == 0, "an object on it moves, no camera"
     smaller = cv2.resize(frame, (WIDTH // 2, HEIGHT // 2))
     assert np.abs(find_shifts(project([frame, smaller]))).max() == 0
     assert find_shifts(project([frame])).tolist() == [[0, 0]]

@@ -18,7 +18,8 @@ REACH = 19
 AT_ONCE = 256
 """Frames that are compared at a time, for the memory."""
 NOISE = 0.25
-"""Grey levels: a shift that makes two frames agree better by less is one of noise."""
+"""Grey levels: a shift that makes two frames agree better by less is one of noise. In a frame whose
+neighbouring means mostly differ by less, an object on a plain background would be followed."""
 
 
 def find_shifts(projections: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -67,9 +68,11 @@ def _match(before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[n
     frames = np.arange(len(cost))
     best = cost.argmin(axis=1)
     is_better = cost[:, REACH] - cost[frames, best] >= NOISE
+    is_plain = np.median(np.abs(np.diff(before, axis=1)), axis=1) < NOISE
     best = np.where(is_better, best, REACH)
     near = np.clip(best, 1, 2 * REACH - 1)
     left, middle, right = (cost[frames, near + step] for step in (-1, 0, 1))
     # the difference rises by the same amount per bin on both sides
     rise = np.maximum(np.maximum(left, right) - middle, NOISE)
-    return best - REACH + np.where(near == best, 0.5 * (left - right) / rise, 0.0)
+    shift = best - REACH + np.where(near == best, 0.5 * (left - right) / rise, 0.0)
+    return np.where(is_plain, 0.0, shift)
