@@ -22,9 +22,10 @@ STEPS = 8
 
 def measure_projections(image: Image) -> NDArray[np.float32]:
     """(2 · `BINS` + 2,) of an image, (height, width, 3) of 0…255: the projections of its green."""
-    green = image[..., 1]
-    columns = cv2.reduce(_copy(green[::EVERY]), 0, cv2.REDUCE_AVG, dtype=cv2.CV_32F)
-    rows = cv2.reduce(_copy(green[:, ::EVERY]), 1, cv2.REDUCE_AVG, dtype=cv2.CV_32F)
+    pixels = np.ascontiguousarray(image)
+    columns = cv2.reduce(pixels[::EVERY], 0, cv2.REDUCE_AVG, dtype=cv2.CV_32F)[..., 1]
+    green = np.ascontiguousarray(pixels[:, ::EVERY, 1])
+    rows = cv2.reduce(green, 1, cv2.REDUCE_AVG, dtype=cv2.CV_32F)
     means = [
         cv2.resize(line.reshape(1, -1), (BINS, 1), interpolation=cv2.INTER_AREA)[0]
         for line in (columns, rows)
@@ -32,10 +33,6 @@ def measure_projections(image: Image) -> NDArray[np.float32]:
     size = np.array(image.shape[1::-1])
     rounded = np.round(np.concatenate(means) * STEPS) / STEPS
     return np.concatenate([rounded, size]).astype(np.float32)
-
-
-def _copy(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    return np.ascontiguousarray(pixels)
 
 
 def add_projections(sample: Sample) -> Sample:
