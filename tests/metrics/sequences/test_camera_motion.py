@@ -109,14 +109,14 @@ def test_a_shaking_camera_changes_neither_objects_nor_jitter(landscape):
     still = film(landscape, np.zeros((2 * FRAMES, 2), dtype=int))
     shaken = film(landscape, np.concatenate([shake(2), shake(3)]))
     unaware = replace(shaken, tags={k: v for k, v in shaken.tags.items() if k != PROJECTIONS})
-    ours = link(shaken)
-    assert ours.state.tolist() == link(still).state.tolist()
-    assert ours.track.tolist() == link(still).track.tolist()
+    objects = link(shaken)
+    assert objects.state.tolist() == link(still).state.tolist()
+    assert objects.track.tolist() == link(still).track.tolist()
     assert blink_rate(shaken).value == blink_rate(still).value == pytest.approx(3 / 30)
-    assert len(link(unaware)) > len(ours), "without the camera's motion the object is cut in pieces"
+    assert len(link(unaware)) > len(objects), "without the camera's motion the object is cut in pieces"
     # boxes are those of the picture again, also where they are interpolated
     true = shake(2)[7] + [40 + 3 * 7, 60]
-    assert ours.boxes[7, :2] == pytest.approx(true, abs=1.5)
+    assert objects.boxes[7, :2] == pytest.approx(true, abs=1.5)
 
 
 def test_the_motion_of_the_camera_is_no_jitter_of_boxes(landscape):
