@@ -37,11 +37,11 @@ from steadyeye.core.boxes import iou
 from steadyeye.metrics.detection.assignment import pair_best
 from steadyeye.metrics.sequences import tracklets
 from steadyeye.metrics.sequences.object_steadiness import find_blinks, find_pairs, select_steady
+from steadyeye.metrics.sequences.scenes import ROUNDED
 from steadyeye.metrics.sequences.tracklets import (
     DETECTED,
     GAP,
     LINK,
-    ROUNDED,
     SCORE,
     UNSURE,
     WEAK,
@@ -56,7 +56,7 @@ CHANGES = (
     ("LINK", LINK),
     ("LINK", 0.1),
     ("LINK", 0.5),
-    ("GAP", 0.5),
+    ("LONGEST", 0.5),
     ("SWITCH", 0.0),
     ("DUPLICATE", 0.5),
     ("DUPLICATE", 0.9),
@@ -70,7 +70,7 @@ SETTINGS = (
     ("LINK", LINK),
     ("LINK", 0.1),
     ("LINK", 0.5),
-    ("GAP", 0.5),
+    ("LONGEST", 0.5),
     ("SWITCH", 0.0),
     ("SWITCH", 0.5),
     ("SMOOTHING", 0.2),

@@ -1,147 +1,165 @@
-"""The gain of linking with compensated camera motion, and its cost.
+"""What a shaking camera does to the numbers of objects, with and without its motion, and the cost.
 
+    python benchmarks/camera_motion.py --make VIDEOS FOLDER
     python benchmarks/camera_motion.py RUN
 
-`RUN`: the folder of a run of a detector on whole videos, `every_frame(…)`. Before each frame the
-boxes of visible objects are moved with the camera, by a shift (phase correlation of pictures of 160
-pixels) or a similarity (sparse flow of corners at 320 pixels, RANSAC). Prints one row each, as in
-`object_steadiness.py`, and the processor time of the motion per frame, without decoding. Further
-rows are of a camera that shakes: all boxes of a frame are moved by one random shift.
+`--make`: writes each video of `VIDEOS` (files, or folders of pictures at 24 frames a second) to
+FOLDER/still, FOLDER/hand and FOLDER/white, cut to a window 40 pixels inside its edges: one that
+stays, one that trembles as a hand does (1.3, 3.1 and 5.3 times a second), one that is somewhere
+else in each frame. Both move by 10 pixels, the standard deviation; their shifts lie beside the
+videos. Run detectors on each, `every_frame(path='FOLDER/hand', cuts='none')`. `RUN`: the folder of
+such a run, or of any other on whole videos. Prints the numbers of its objects, linked with the
+motion of the camera, without it and, where the shifts are known, with these; and the processor
+time of measuring and matching the projections of its frames.
 """
 
 import argparse
+import subprocess
 import time
+import zlib
 from dataclasses import replace
 from pathlib import Path
 
 import cv2
 import numpy as np
-from object_steadiness import HEAD, measure
+from object_steadiness import METRICS, measure
 
 from steadyeye.core import plugins
+from steadyeye.core.predictions import PROJECTIONS
 from steadyeye.core.spec import parse
-from steadyeye.metrics.sequences.tracklets import (
-    SCORE,
-    assign_frame_by_frame,
-    follow,
-    list_scenes,
-)
+from steadyeye.metrics.covariates.projections import measure_projections
+from steadyeye.metrics.sequences.camera_motion import find_shifts
+from steadyeye.metrics.sequences.scenes import list_followed
+from steadyeye.metrics.sequences.tracklets import assign_frame_by_frame
 from steadyeye.predictions.read import read
 from steadyeye.predictions.shard_store import open_cell
 
-LEAST_RESPONSE = 0.05
-"""The response of a phase correlation below which the pictures have nothing in common."""
-LEAST_CORNERS = 8
-SHAKES = (5, 10, 25)
-"""Standard deviations of the shift of a frame, in pixels."""
+MARGIN = 40
+"""Pixels inside the edges of a video, and the largest shift."""
+DEVIATION = 10
+FREQUENCIES = (1.3, 3.1, 5.3)
+TIMED = 100
+"""Frames whose projections are timed."""
+HEAD = (
+    "| linked with | objects | gaps | unsure | dips | misses | naive | "
+    + " | ".join(METRICS)
+    + " |\n|---|"
+    + "--:|" * (6 + len(METRICS))
+)
 
 
-def shrink(image, side):
-    """A grey picture whose longer side has so many pixels."""
-    scale = side / max(image.shape[:2])
-    size = [round(length * scale) for length in image.shape[1::-1]]
-    small = cv2.resize(image, size, interpolation=cv2.INTER_AREA)
-    return cv2.cvtColor(small, cv2.COLOR_RGB2GRAY)
+def read_frames(path):
+    """The frames of a video or of a folder of pictures, and their rate."""
+    if path.is_dir():
+        return [cv2.imread(str(file)) for file in sorted(path.iterdir())], 24.0
+    video, frames = cv2.VideoCapture(str(path)), []
+    while (read := video.read())[0]:
+        frames.append(read[1])
+    return frames, video.get(cv2.CAP_PROP_FPS)
 
 
-def find_shift(first, second):
-    """(2, 3) from one grey picture to the next, a shift."""
-    window = cv2.createHanningWindow(first.shape[::-1], cv2.CV_32F)
-    (x, y), response = cv2.phaseCorrelate(
-        first.astype(np.float32), second.astype(np.float32), window
+def list_shifts(name, frames, fps):
+    """The shifts of each kind of camera, (frames, 2) whole pixels."""
+    rng = np.random.default_rng(zlib.crc32(name.encode()))
+    white = rng.normal(0, 1, (frames, 2))
+    turns = np.arange(frames)[:, None] / fps
+    hand = sum(np.sin(2 * np.pi * (turns * f + rng.random(2))) for f in FREQUENCIES)
+    kinds = {"still": 0 * white, "white": white, "hand": hand / hand.std()}
+    return {
+        kind: np.clip(np.round(DEVIATION * path), -MARGIN, MARGIN).astype(int)
+        for kind, path in kinds.items()
+    }
+
+
+def make(videos, folder):
+    """Writes the videos of each kind of camera with H.264."""
+    for path in sorted(videos.iterdir()):
+        if path.suffix not in ("", ".mp4"):
+            continue
+        frames, fps = read_frames(path)
+        height, width = ((side - 2 * MARGIN) // 2 * 2 for side in frames[0].shape[:2])
+        for kind, shifts in list_shifts(path.stem, len(frames), fps).items():
+            (folder / kind).mkdir(parents=True, exist_ok=True)
+            np.save(folder / kind / f"{path.stem}.npy", shifts)
+            out = str(folder / kind / f"{path.stem}.mp4")
+            options = f"-v error -y -f rawvideo -pix_fmt bgr24 -s {width}x{height} -r {fps} -i -"
+            codec = "-c:v libx264 -crf 12 -pix_fmt yuv420p"
+            with subprocess.Popen(
+                ["ffmpeg", *options.split(), *codec.split(), out], stdin=subprocess.PIPE
+            ) as encoder:
+                for frame, (x, y) in zip(frames, MARGIN + shifts, strict=True):
+                    encoder.stdin.write(frame[y : y + height, x : x + width].tobytes())
+                encoder.stdin.close()
+
+
+def forget(predictions):
+    """The predictions without the projections of their frames."""
+    tags = {name: values for name, values in predictions.tags.items() if name != PROJECTIONS}
+    return replace(predictions, tags=tags)
+
+
+def move_by_known(predictions, folder):
+    """The predictions with boxes moved back by the known shifts; None where they are not known."""
+    raw, known = predictions.raw_detections, np.zeros((len(predictions), 2))
+    for rows in list_followed(predictions):
+        file = folder / f"{Path(str(predictions.tags['video'][rows[0]])).stem}.npy"
+        if not file.is_file():
+            return None
+        known[rows] = np.load(file)[predictions.tags["frame"][rows]]
+    # the window moved: what is in it moved the other way
+    boxes = raw.boxes + np.tile(known[raw.image], 2)
+    return replace(forget(predictions), raw_detections=replace(raw, boxes=boxes))
+
+
+def print_row(name, predictions):
+    """One row of the table."""
+    row = measure(name, assign_frame_by_frame, predictions).rsplit("|", 3)[0]
+    values = (metric(predictions).value for metric in METRICS.values())
+    print(f"{row}| " + " | ".join(f"{100 * value:.1f} %" for value in values) + " |", flush=True)
+
+
+def print_times(source, rows):
+    """Milliseconds a frame of measuring projections, and of finding the shift."""
+    images = [np.asarray(source[int(row)].image()) for row in rows]
+    begin = time.process_time()
+    projections = np.array([measure_projections(image) for image in images])
+    measured = time.process_time() - begin
+    begin = time.process_time()
+    find_shifts(projections)
+    matched = time.process_time() - begin
+    begin = time.process_time()
+    for place in range(len(images) - 1):
+        find_shifts(projections[place : place + 2])
+    live = time.process_time() - begin
+    per_frame = (f"{1000 * spent / len(images):.2f} ms" for spent in (measured, matched, live))
+    height, width = images[0].shape[:2]
+    print(
+        f"{width} × {height}: projections {next(per_frame)} a frame, the shift {next(per_frame)}, "
+        f"frame by frame {next(per_frame)}"
     )
-    if response < LEAST_RESPONSE:
-        x = y = 0.0
-    return np.array([[1, 0, x], [0, 1, y]])
-
-
-def find_similarity(first, second):
-    """(2, 3) from one grey picture to the next: turned, scaled and shifted."""
-    motion = None
-    corners = cv2.goodFeaturesToTrack(first, 200, 0.01, 5)
-    if corners is not None:
-        moved, status, _ = cv2.calcOpticalFlowPyrLK(
-            first, second, corners, None, winSize=(15, 15), maxLevel=2
-        )
-        known = status[:, 0] == 1
-        if known.sum() > LEAST_CORNERS:
-            motion, _ = cv2.estimateAffinePartial2D(
-                corners[known], moved[known], method=cv2.RANSAC, ransacReprojThreshold=1.5
-            )
-    return np.eye(2, 3) if motion is None else motion
-
-
-def move_box(box, motion):
-    """A box after a motion of the camera; it stays upright."""
-    centre = motion[:, :2] @ box.reshape(2, 2).mean(axis=0) + motion[:, 2]
-    half = (box[2:] - box[:2]) / 2 * np.sqrt(abs(np.linalg.det(motion[:, :2])))
-    return np.concatenate([centre - half, centre + half])
-
-
-def link_with(motions):
-    """A linker that moves the objects in view; `motions`: first row of a scene → of its frames."""
-
-    def link(scene):
-        objects, active = [], []
-        for place, motion in enumerate(motions[int(scene.rows[0])]):
-            for item in active:
-                item.box = move_box(item.box, motion)
-            active, begun, _ = follow(scene, active, place)
-            objects += begun
-            active += begun
-        return objects
-
-    return link
-
-
-def measure_motions(find, side, predictions, source):
-    """The motion before each frame of each scene, and milliseconds a frame.
-
-    `find`: of two grey pictures whose longer side has `side` pixels.
-    """
-    motions, spent, frames = {}, 0.0, 0
-    for scene in list_scenes(predictions, predictions.raw_detections, SCORE):
-        own, before = [np.eye(2, 3)], None
-        for row in scene.rows:
-            image = np.asarray(source[int(row)].image())
-            begin = time.process_time()
-            small = shrink(image, side)
-            if before is not None:
-                motion = np.array(find(before, small))
-                motion[:, 2] *= max(image.shape[:2]) / side
-                own.append(motion)
-            spent += time.process_time() - begin
-            frames += 1
-            before = small
-        motions[int(scene.rows[0])] = own
-    return motions, 1000 * spent / max(frames, 1)
-
-
-def shake(predictions, deviation):
-    """The predictions of a camera whose every frame is shifted on its own."""
-    raw = predictions.raw_detections
-    shifts = np.random.default_rng(0).normal(0, deviation, (len(predictions), 2))[raw.image]
-    return replace(predictions, raw_detections=replace(raw, boxes=raw.boxes + np.tile(shifts, 2)))
 
 
 def main():
-    """Prints one table per cell of the run."""
+    """Writes the videos, or prints one table per cell of the run."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("run", type=Path)
+    parser.add_argument("run", type=Path, nargs="?")
+    parser.add_argument("--make", type=Path, nargs=2, metavar=("VIDEOS", "FOLDER"))
+    arguments = parser.parse_args()
     cv2.setNumThreads(1)
-    for cell in sorted((parser.parse_args().run / "cells").iterdir()):
+    if arguments.make:
+        make(*arguments.make)
+        return
+    for cell in sorted((arguments.run / "cells").iterdir()):
         predictions = read(cell)
-        source = plugins.build("sources", parse(open_cell(cell).identity["data"]["spec"]))
+        data = parse(open_cell(cell).identity["data"]["spec"])
         print(f"{predictions.model} on {predictions.data}, {len(predictions):,} frames")
-        print(HEAD, "|---|" + "--:|" * 8, sep="\n")
-        print(measure("as it is", assign_frame_by_frame, predictions))
-        for name, find, side in (("shift", find_shift, 160), ("similarity", find_similarity, 320)):
-            motions, took = measure_motions(find, side, predictions, source)
-            row = measure(name, link_with(motions), predictions)
-            print(f"{row} motion: {took:.1f} ms a frame", flush=True)
-        for deviation in SHAKES:
-            shaken = shake(predictions, deviation)
-            print(measure(f"shaken by {deviation} px", assign_frame_by_frame, shaken))
+        print_times(plugins.build("sources", data), list_followed(predictions)[0][:TIMED])
+        print(HEAD)
+        print_row("no motion", forget(predictions))
+        print_row("projections", predictions)
+        known = move_by_known(predictions, Path(data.kwargs.get("path", "")))
+        if known is not None:
+            print_row("known shifts", known)
 
 
 if __name__ == "__main__":

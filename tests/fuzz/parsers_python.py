@@ -16,7 +16,7 @@ import steadyeye as se
 from steadyeye.core.errors import UsageError
 from steadyeye.core.storage.text_files import read_json
 from steadyeye.data.python_data import read_items
-from steadyeye.metrics.sequences.tracklets import can_follow
+from steadyeye.metrics.sequences.scenes import can_follow
 from steadyeye.report import build
 
 ITEMS = "items.json"

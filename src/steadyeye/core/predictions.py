@@ -16,6 +16,10 @@ FEW_BOXES = 50
 """Detections below which the range of their scores says nothing."""
 LOW_SCORE = 0.06
 """Lowest score of detections that is worth a remark; 0.05 is the usual threshold with COCO."""
+BINS = 128
+"""Columns, and rows, of a frame that its projections tell apart."""
+PROJECTIONS = "projections"
+"""The tag of a frame: `BINS` means of columns and of rows, 0…255, then its width and height."""
 ROUNDING = 1e-6
 """Tolerance of a probability outside 0…1."""
 

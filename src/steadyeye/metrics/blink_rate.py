@@ -4,7 +4,8 @@ from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats.trials import compare_by
 from steadyeye.core.types import Result, needs
 from steadyeye.metrics.sequences.object_steadiness import compare_values, count_blinks, find_lost
-from steadyeye.metrics.sequences.tracklets import SCORE, can_follow
+from steadyeye.metrics.sequences.scenes import can_follow
+from steadyeye.metrics.sequences.tracklets import SCORE
 
 
 @needs("detections", "group", "scene", "frame", "seconds", when=can_follow)

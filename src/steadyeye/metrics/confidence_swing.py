@@ -8,7 +8,8 @@ from steadyeye.metrics.sequences.object_steadiness import (
     find_swings,
     measure_values,
 )
-from steadyeye.metrics.sequences.tracklets import SCORE, can_follow
+from steadyeye.metrics.sequences.scenes import can_follow
+from steadyeye.metrics.sequences.tracklets import SCORE
 
 
 @needs("detections", "group", "scene", "frame", "seconds", when=can_follow)

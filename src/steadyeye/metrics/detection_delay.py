@@ -3,7 +3,8 @@
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.types import Result, needs
 from steadyeye.metrics.sequences.first_detections import measure_delay
-from steadyeye.metrics.sequences.tracklets import SCORE, can_follow
+from steadyeye.metrics.sequences.scenes import can_follow
+from steadyeye.metrics.sequences.tracklets import SCORE
 
 
 @needs("detections", "group", "scene", "frame", "seconds", when=can_follow)

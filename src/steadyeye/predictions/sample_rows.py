@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.boxes import OOD, BoxTable
 from steadyeye.core.errors import UsageError
-from steadyeye.core.predictions import Predictions
+from steadyeye.core.predictions import PROJECTIONS, Predictions
 from steadyeye.core.provenance import provenance
 from steadyeye.core.storage.text_files import encode_csv
 
@@ -64,6 +64,8 @@ def build_table(predictions: Predictions) -> pa.Table:
     if p.boxes is not None:
         columns["boxes"] = _list_boxes(p.boxes, p.classes, len(p), "crowd")
     for name, values in p.tags.items():
+        if name == PROJECTIONS:
+            continue
         columns[f"tag_{name}" if name in columns else name] = _column(values)
     about = {"provenance": provenance(), "notes": list(p.notes)}
     return pa.table(columns, metadata={"steadyeye": json.dumps(about, ensure_ascii=False)})

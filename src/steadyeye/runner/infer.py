@@ -18,6 +18,7 @@ from steadyeye.core.boxes import Detections, describe_size_fault
 from steadyeye.core.errors import SampleError, UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.types import Image, Sample, Tag
+from steadyeye.metrics.covariates.projections import add_projections
 from steadyeye.runner.cache.codec import Answer, CachedAnswer
 from steadyeye.runner.cache.lookup import Cache
 from steadyeye.runner.cache.store import Store
@@ -163,6 +164,8 @@ class Pipeline:
 
     def _create_item(self, index: int) -> InferenceItem:
         sample = self.samples[index]
+        if self.task.follows_objects:
+            sample = add_projections(sample)
         return InferenceItem(sample, dict(sample.tags))
 
     def _infer_cached(

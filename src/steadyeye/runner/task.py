@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 BATCH, BATCHES = 16, {"cuda": MOST}  # images handed to a model at a time, by its runtime
 NO_ACCURACY = "there is no accuracy; use a model with more classes or --class-list open"
+VIDEO = frozenset({"scene", "frame", "seconds"})  # columns of a source of whole videos
 NAMED = 20  # classes without a model class that the notes name
 
 
@@ -35,7 +36,8 @@ class Task:
     `stages`: the model cut in two; one that does not say how takes images as they are. `width`: how
     many classes the model has, the columns of its scores. `cache`: where its answers are looked up
     and stored; None: nowhere. `objects`: of the model and the source those that are objects of the
-    user's program, by name; the others are made of text.
+    user's program, by name; the others are made of text. `follows_objects`: whether detections of
+    one object are linked from frame to frame, for which the motion of the camera is measured.
     """
 
     model: Model
@@ -48,6 +50,7 @@ class Task:
     width: int
     cache: "Cache | None" = None
     objects: Mapping[str, Any] = field(default_factory=dict)
+    follows_objects: bool = False
 
 
 def task(
@@ -87,6 +90,7 @@ def task(
         stages(model[1]),
         detects(model[1]),
         len(classes),
+        follows_objects=detects(model[1]) and how is None and set(source[1].columns) >= VIDEO,
     )
 
 

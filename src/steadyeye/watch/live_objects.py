@@ -1,7 +1,7 @@
 """Follows objects frame by frame, with the result that `blink_rate` has for a whole video."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import BoxTable, Detections, detection_table, take
+from steadyeye.metrics.sequences.camera_motion import find_shifts
 from steadyeye.metrics.sequences.object_steadiness import LEAST
 from steadyeye.metrics.sequences.tracklets import (
     DETECTED,
@@ -134,18 +135,28 @@ class LiveObjects:
     def begin_scene(self) -> None:
         """Forgets all objects, as after a scene cut."""
         self._lives: dict[int, _Life] = {}
+        self._projections: NDArray[np.float32] | None = None
         rows, times = np.zeros(0, dtype=np.int64), np.zeros(0)
-        self._scene = Scene(rows, times, times, detection_table(()), [], self.score)
+        camera = np.zeros((0, 2))
+        self._scene = Scene(rows, times, times, camera, detection_table(()), [], self.score)
 
     def add(
-        self, number: int, seconds: float, clock: float, detections: Detections
+        self,
+        number: int,
+        seconds: float,
+        clock: float,
+        detections: Detections,
+        projections: NDArray[np.float32] | None = None,
     ) -> ObjectCounts:
         """The counts that a frame makes final.
 
-        Numbers, seconds and clock rise from frame to frame.
+        Numbers, seconds and clock rise from frame to frame. `projections`: those of
+        `measure_projections`; None: the camera does not move.
         """
         self._forget(seconds)
-        self._scene = scene = _append(self._scene, number, seconds, clock, detections)
+        camera = self._move_camera(projections)
+        times = number, seconds, clock
+        self._scene = scene = _append(self._scene, times, camera, detections)
         place = len(scene.rows) - 1
         objects = [life.item for life in self._lives.values()]
         active, begun, updated = follow(scene, objects, place)
@@ -165,19 +176,34 @@ class LiveObjects:
             for rows in scene.detections
         ]
         return {
-            "frames": [[*time, *columns] for time, columns in zip(times, tables, strict=True)],
+            "frames": [
+                [*time, camera, *columns]
+                for time, camera, columns in zip(times, scene.camera.tolist(), tables, strict=True)
+            ],
+            "projections": None if self._projections is None else self._projections.tolist(),
             "objects": [life.record() for life in self._lives.values()],
         }
 
     def resume(self, record: Mapping[str, Any]) -> None:
         """Continues from a record."""
         self.begin_scene()
-        for number, seconds, clock, boxes, labels, scores in record["frames"]:
-            corners = np.array(boxes, dtype=np.float64).reshape(-1, 4)
+        for *times, position, boxes, labels, scores in record["frames"]:
+            camera = np.array(position)
+            corners = np.array(boxes, dtype=np.float64).reshape(-1, 4) + np.tile(camera, 2)
             detections = Detections(corners, np.array(labels, np.int32), np.array(scores, float))
-            self._scene = _append(self._scene, number, seconds, clock, detections)
+            self._scene = _append(self._scene, times, camera, detections)
+        last = record["projections"]
+        self._projections = None if last is None else np.array(last, dtype=np.float32)
         lives = map(_Life.resume, record["objects"])
         self._lives = {id(life.item): life for life in lives}
+
+    def _move_camera(self, projections: NDArray[np.float32] | None) -> NDArray[np.float64]:
+        """(2,) how far the camera has moved the picture up to a new frame."""
+        before, self._projections = self._projections, projections
+        position = self._scene.camera[-1] if len(self._scene.camera) else np.zeros(2)
+        if before is None or projections is None:
+            return position
+        return np.asarray(position + find_shifts(np.stack([before, projections]))[1])
 
     def _forget(self, seconds: float) -> None:
         """Drops frames that no current object needs, when there are many of them."""
@@ -228,7 +254,9 @@ def _list_new_frames(
 ) -> Iterable[tuple[int, int, NDArray[np.float64]]]:
     """Number, state and box of each frame after an object's last detection but one."""
     if item.places[-1] == item.places[-2] + 1:
-        return [(int(scene.rows[item.places[-1]]), DETECTED, scene.raw.boxes[item.detections[-1]])]
+        place = item.places[-1]
+        box = scene.raw.boxes[item.detections[-1]] + np.tile(scene.camera[place], 2)
+        return [(int(scene.rows[place]), DETECTED, box)]
     since = replace(item, places=item.places[-2:], detections=item.detections[-2:])
     frames = scene.sort_frames(since)
     # the first is the detection before, which counts already
@@ -237,22 +265,27 @@ def _list_new_frames(
 
 
 def _append(
-    scene: Scene, number: int, seconds: float, clock: float, detections: Detections
+    scene: Scene,
+    times: Sequence[float],
+    camera: NDArray[np.float64],
+    detections: Detections,
 ) -> Scene:
     """A scene with one more frame; its detections above the noise, the best first.
 
-    The rows of a live scene are its frame numbers.
+    `times`: its number, which is its row, seconds and clock. `camera`: (2,) as of `Scene`.
     """
+    number, seconds, clock = times
     new = take(detection_table([detections]), rank(detections.scores))
     first = len(scene.raw)
     return Scene(
-        np.append(scene.rows, number),
+        np.append(scene.rows, int(number)),
         np.append(scene.seconds, seconds),
         np.append(scene.clock, clock),
+        np.concatenate([scene.camera, camera[None]]),
         BoxTable(
             np.append(scene.raw.image, np.full(len(new), len(scene.rows))),
             np.append(scene.raw.label, new.label),
-            np.concatenate([scene.raw.boxes, new.boxes]),
+            np.concatenate([scene.raw.boxes, new.boxes - np.tile(camera, 2)]),
             np.append(scene.raw.score, new.score),
             np.append(scene.raw.crowd, new.crowd),
             np.append(scene.raw.area, new.area),
@@ -270,6 +303,7 @@ def _drop(scene: Scene, frames: int) -> tuple[Scene, int]:
         scene.rows[frames:],
         scene.seconds[frames:],
         scene.clock[frames:],
+        scene.camera[frames:],
         replace(rest, image=rest.image - frames),
         [places - rows for places in scene.detections[frames:]],
         scene.score,

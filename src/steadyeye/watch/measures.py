@@ -15,7 +15,8 @@ from steadyeye.core.types import Image
 from steadyeye.data.video.repeated_frames import share_changed
 from steadyeye.metrics.covariates.pm_set_measures import Luma, luma
 from steadyeye.metrics.covariates.pm_set_measures import frame as measure_frame
-from steadyeye.metrics.sequences.tracklets import APART, DETECTED, SCORE
+from steadyeye.metrics.sequences.scenes import APART
+from steadyeye.metrics.sequences.tracklets import DETECTED, SCORE
 from steadyeye.watch.live_objects import LiveObjects, ObjectCounts
 from steadyeye.watch.reference import Reference
 
@@ -128,16 +129,17 @@ class Observer:
         seconds: float,
         quantities: Mapping[str, float],
         answer: Answer,
+        projections: NDArray[np.float32] | None = None,
     ) -> list[FrameEvent]:
         """Counts a frame in the block and returns the events that count against a measure.
 
-        `quantities`: what `measure_input` gives for the frame.
+        `quantities`: what `measure_input` gives for the frame. `projections`: as of `LiveObjects`.
         """
         seconds = self._continue_scene(scene, seconds)
         events = self._compare(number, seconds, answer.label)
         if answer.detections is not None:
             clock = seconds if self._moves_by_time else float(number)
-            counts = self.objects.add(number, seconds, clock, answer.detections)
+            counts = self.objects.add(number, seconds, clock, answer.detections, projections)
             events += self._count_objects(counts)
         self._measure(seconds, quantities, answer)
         self.block.frames += 1

@@ -5,8 +5,12 @@ from dataclasses import dataclass, replace
 from threading import Condition, Thread
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from steadyeye.core.errors import SampleError
 from steadyeye.core.types import Image
+from steadyeye.metrics.covariates.projections import measure_projections
 from steadyeye.watch.frames import Feed, FeedMark, FrameCounts
 from steadyeye.watch.measures import FrameChange, ShrunkFrames
 
@@ -22,6 +26,7 @@ class PreparedFrame:
 
     `number`, `scene`, `seconds`, `image`: as of `LiveFrame`; the pixels have `size` bytes.
     `prepared`: the output of `prepare` for them. `quantities`, `change`: of `ShrunkFrames`.
+    `projections`: of `measure_projections`, None for a classifier.
     `counts`, `mark`: of its feed when the frame was taken; the feed itself may be a frame ahead.
     """
 
@@ -33,6 +38,7 @@ class PreparedFrame:
     prepared: Any
     quantities: Mapping[str, float]
     change: FrameChange | None
+    projections: NDArray[np.float32] | None
     counts: FrameCounts
     mark: FeedMark
 
@@ -42,11 +48,11 @@ class PrepareAhead:
 
     `prepare`: the function for the pixels of each frame, such as that of `Stages`. A frame of a
     live stream waits no longer than the model takes for the frame before it. Frames that cannot be
-    decoded are counted as damaged and passed over.
+    decoded are counted as damaged and passed over. `detects`: whether the model is a detector.
     """
 
-    def __init__(self, feed: Feed, prepare: Callable[[Image], Any]) -> None:
-        self.feed, self.prepare = feed, prepare
+    def __init__(self, feed: Feed, prepare: Callable[[Image], Any], detects: bool = False) -> None:
+        self.feed, self.prepare, self.detects = feed, prepare, detects
         self.is_over = False
         self._shrunk = ShrunkFrames()
         self._next: PreparedFrame | None = None
@@ -111,6 +117,7 @@ class PrepareAhead:
             return None
         # before the model's code, which may change the pixels
         quantities, change = self._shrunk.measure(frame.number, frame.scene, image)
+        projections = measure_projections(image) if self.detects else None
         return PreparedFrame(
             frame.number,
             frame.scene,
@@ -120,6 +127,7 @@ class PrepareAhead:
             self.prepare(image),
             quantities,
             change,
+            projections,
             counts,
             mark,
         )

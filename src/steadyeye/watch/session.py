@@ -20,7 +20,7 @@ from steadyeye.core.model_stages import stages
 from steadyeye.core.storage.files import make_folder
 from steadyeye.core.types import Detector, Image, Model
 from steadyeye.data.video.video_notes import describe_display
-from steadyeye.metrics.sequences.tracklets import APART
+from steadyeye.metrics.sequences.scenes import APART
 from steadyeye.runner.infer import describe_box_fault
 from steadyeye.watch.frame_ring import FrameRing
 from steadyeye.watch.frames import Feed, FeedMark, FrameCounts, is_live, read_clock, redact
@@ -116,7 +116,7 @@ class Watch:
 
     def run(self) -> None:
         """Watches until the source ends, or until the first alert with `stop_at_alert`."""
-        frames = PrepareAhead(self.feed, self._prepare)
+        frames = PrepareAhead(self.feed, self._prepare, detects(self.model))
         try:
             while not frames.is_over:
                 frame = frames.take(TICK / 2)
@@ -156,7 +156,12 @@ class Watch:
         if frame.change is not None and self.observer.block.frames:
             self.observer.block.changes.append(frame.change)
         events = self.observer.add(
-            frame.number, frame.scene, frame.seconds, frame.quantities, answer
+            frame.number,
+            frame.scene,
+            frame.seconds,
+            frame.quantities,
+            answer,
+            frame.projections,
         )
         for event in events:
             if self._is_wanted(event.measure):

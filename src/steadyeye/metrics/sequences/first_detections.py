@@ -10,7 +10,8 @@ from steadyeye.core.stats import block_bootstrap
 from steadyeye.core.types import Result
 from steadyeye.metrics.sequences.answer_runs import median
 from steadyeye.metrics.sequences.object_steadiness import LEAST, count_detections
-from steadyeye.metrics.sequences.tracklets import SAME, Scene, link, list_scenes, note_sparse
+from steadyeye.metrics.sequences.scenes import note_sparse
+from steadyeye.metrics.sequences.tracklets import SAME, Scene, link, list_scenes
 from steadyeye.metrics.sequences.true_tracks import follow, note_left_out, rename
 
 
@@ -28,7 +29,8 @@ def measure_delay(predictions: Predictions, score: float) -> Result:
     delays, ended = np.zeros(len(steady)), np.ones(len(steady), dtype=np.bool_)
     for at, start in enumerate(steady):
         scene, place = scenes[int(objects.row[start])]
-        begin = trace_back(scene, place, objects.boxes[start])
+        box = objects.boxes[start] - np.tile(scene.camera[place], 2)
+        begin = trace_back(scene, place, box)
         delays[at] = scene.seconds[place] - scene.seconds[begin]
         ended[at] = begin > 0
     rows = objects.row[steady]

@@ -9,7 +9,8 @@ import numpy as np
 from steadyeye.core.boxes import reach_score
 from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions
-from steadyeye.metrics.sequences.tracklets import DETECTED, ROUNDED, SCORE, UNSURE, link
+from steadyeye.metrics.sequences.scenes import ROUNDED
+from steadyeye.metrics.sequences.tracklets import DETECTED, SCORE, UNSURE, link
 
 SECONDS = 1.0
 """How long an object has to be followed."""

@@ -14,18 +14,16 @@ from steadyeye.core.stats import block_bootstrap
 from steadyeye.core.stats.intervals import Interval
 from steadyeye.core.stats.trials import Statistic, share_statistic
 from steadyeye.core.types import Result
+from steadyeye.metrics.sequences.scenes import ROUNDED, list_followed, note_sparse
 from steadyeye.metrics.sequences.tracklets import (
     DETECTED,
     DIP,
     MISS,
-    ROUNDED,
     SCORE,
     UNSURE,
     WEAK,
     Tracklets,
     link,
-    list_followed,
-    note_sparse,
 )
 from steadyeye.metrics.sequences.true_tracks import rename
 
@@ -277,7 +275,8 @@ def find_jitter(
     `seconds`: (n,) the time of each row of the predictions; those of a window are equally far
     apart. Returns three (j,) arrays: rows of the objects; the distance of the centre from the
     parabola of least squares through the window's centres, as a share of √area; and |ln| of √area
-    over its own parabola.
+    over its own parabola. A camera that shakes moves the boxes too: the centres of an object are
+    those in the picture or those without the motion of the camera, whichever are less far off.
     """
     windows, is_even = _list_windows(objects, seconds)
     windows = windows[is_even]
@@ -285,8 +284,13 @@ def find_jitter(
     sides = objects.boxes[..., 2:] - objects.boxes[..., :2]
     centres = objects.boxes[..., :2] + sides / 2
     length = find_lengths(objects.boxes)
-    off = _residual(centres[windows])
-    place = np.hypot(off[:, 0], off[:, 1]) / length[middle]
+    places = [
+        np.hypot(*_residual(path[windows]).T) / length[middle]
+        for path in (centres, centres - objects.camera)
+    ]
+    track = objects.track[middle]
+    sums = [np.bincount(track, place, minlength=len(objects)) for place in places]
+    place = np.where((sums[1] < sums[0])[track], places[1], places[0])
     size = np.abs(_residual(np.log(length)[windows][..., None])[:, 0])
     return middle, place, size
 

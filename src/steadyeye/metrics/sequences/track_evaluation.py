@@ -20,7 +20,8 @@ from steadyeye.core.stats.bootstrap import ends
 from steadyeye.core.stats.intervals import REPLICATES, Interval
 from steadyeye.core.types import Result
 from steadyeye.metrics.detection.assignment import assign
-from steadyeye.metrics.sequences.tracklets import DETECTED, link, list_followed, note_sparse
+from steadyeye.metrics.sequences.scenes import list_followed, note_sparse
+from steadyeye.metrics.sequences.tracklets import DETECTED, link
 from steadyeye.metrics.sequences.true_tracks import follow, rename
 
 SequenceData = dict[str, Any]

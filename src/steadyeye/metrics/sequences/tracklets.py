@@ -3,11 +3,11 @@
 Linking follows ByteTrack: boxes above the threshold are assigned to the objects of the frames
 before, boxes below it to those that are left; Zhang et al., "ByteTrack: Multi-Object Tracking by
 Associating Every Detection Box", 2022, algorithm 1. In place of a Kalman filter an object keeps
-its velocity, and it may change its class.
+its velocity, and it may change its class. Boxes are compared without the motion of the camera.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -16,10 +16,16 @@ from numpy.typing import NDArray
 
 from steadyeye.core.boxes import BoxTable, iou, reach_score
 from steadyeye.core.errors import UsageError
-from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.metrics.detection.assignment import pair_best
-from steadyeye.metrics.sequences.answer_runs import in_time
+from steadyeye.metrics.sequences.camera_motion import find_positions
+from steadyeye.metrics.sequences.scenes import (
+    APART,
+    ROUNDED,
+    can_follow,
+    list_followed,
+    time_apart,
+)
 
 SCORE = 0.5
 """Above it a detection is one that a user would be shown."""
@@ -35,10 +41,6 @@ COVERED = 0.5
 """Share of a box that other objects cover, from which it may be hidden behind them."""
 GAP = 1.0
 """Seconds after which an object that is not seen any more has gone."""
-APART = 0.2
-"""Seconds between two frames up to which an object can be followed from one to the next."""
-ROUNDED = 0.001
-"""Seconds that containers round times to."""
 LONGEST = GAP + ROUNDED / 2
 """Seconds between two detections of an object at most: 30 of 29.97 frames a second are more than
 `GAP`, and 25 of 25 are not, whatever 1/25 is rounded to."""
@@ -60,6 +62,7 @@ class Tracklets:
     time. `track`: (m,) which object, 0…t−1. `row`: (m,) the row of the predictions. `state`: (m,)
     `DETECTED`, `DIP`, `MISS` or `UNSURE`. `detection`: (m,) the row in the raw detections, of a dip
     that of the weak box; −1 in other frames. `boxes`: (m, 4) the box found, else interpolated.
+    `camera`: (m, 2) how far the camera has moved the picture since the scene began, in pixels.
     `starts`, `ends`: (t,) whether the scene begins or ends while the object is in it.
     """
 
@@ -68,6 +71,7 @@ class Tracklets:
     state: NDArray[np.int8]
     detection: NDArray[np.intp]
     boxes: NDArray[np.float64]
+    camera: NDArray[np.float64]
     starts: NDArray[np.bool_]
     ends: NDArray[np.bool_]
 
@@ -79,7 +83,8 @@ class Tracklets:
 class TrackedObject:
     """An object while its scene is gone through: the places and rows of what was found of it.
 
-    `time`: by the clock of its scene, when it was at `box`. `velocity`: of x and y, in pixels.
+    `box`: without the motion of the camera, as those of its scene. `time`: by the clock of its
+    scene, when it was at `box`. `velocity`: of x and y, in pixels.
     """
 
     places: list[int]
@@ -105,50 +110,11 @@ class _Frames:
     state: NDArray[np.int8]
     detection: NDArray[np.intp]
     boxes: NDArray[np.float64]
+    camera: NDArray[np.float64]
 
 
 _linked: WeakKeyDictionary[Predictions, dict[float, Tracklets]] = WeakKeyDictionary()
 """Of predictions in use: five numbers and a section of the report read the same objects."""
-
-
-def can_follow(predictions: Predictions) -> bool:
-    """Whether they are a detector's, with all that it gave, on frames that are close together.
-
-    Of any scene: those with frames further apart are left out, and `note_sparse` says so.
-    """
-    sparse = _find_sparse(predictions) if predictions.raw_detections is not None else [True]
-    return not sparse or not all(sparse)
-
-
-def note_sparse(predictions: Predictions) -> tuple[str, ...]:
-    """A note on the scenes that are left out, if there are any."""
-    sparse = sum(_find_sparse(predictions))
-    if not sparse:
-        return ()
-    return (
-        f"{number_of(sparse, 'scene')} left out: frames more than {APART:g} s apart, too far to "
-        "follow objects",
-    )
-
-
-def _find_sparse(predictions: Predictions) -> list[bool]:
-    """Of each scene, whether its frames are too far apart; not of a single frame.
-
-    Times are rounded, and 0.2 − 0.0 is less than 0.6 − 0.4.
-    """
-    seconds = np.asarray(predictions.tags["seconds"], dtype=np.float64)
-    return [
-        len(rows) > 1 and float(np.median(np.diff(seconds[rows]))) > APART + ROUNDED
-        for rows in _split_scenes(predictions)
-    ]
-
-
-def _time_apart(predictions: Predictions) -> float:
-    """Seconds from a frame to the next of its scene, the median; 0 where none has a next."""
-    rows = in_time(predictions)
-    seconds = np.asarray(predictions.tags["seconds"], dtype=np.float64)[rows]
-    same = predictions.groups[rows][1:] == predictions.groups[rows][:-1]
-    return float(np.median(np.diff(seconds)[same])) if same.any() else 0.0
 
 
 def link(predictions: Predictions, score: float = SCORE) -> Tracklets:
@@ -166,7 +132,7 @@ def link(predictions: Predictions, score: float = SCORE) -> Tracklets:
             "detector was run"
         )
     if not can_follow(predictions):
-        apart = _time_apart(predictions)
+        apart = time_apart(predictions)
         raise UsageError(
             f"the frames of {predictions.data} are {apart:.2g} s apart, too far to follow objects; "
             f"take a smaller step, of at most {APART:g} s"
@@ -191,6 +157,7 @@ def link_by(linker: "Linker", predictions: Predictions, raw: BoxTable, score: fl
         state=_join([part.state for part in frames], np.int8),
         detection=_join([part.detection for part in frames], np.intp),
         boxes=np.concatenate([np.zeros((0, 4)), *(part.boxes for part in frames)]),
+        camera=np.concatenate([np.zeros((0, 2)), *(part.camera for part in frames)]),
         starts=np.array([item.places[0] == 0 for _, item in objects], dtype=np.bool_),
         ends=np.array(
             [item.places[-1] == len(scene.rows) - 1 for scene, item in objects], dtype=np.bool_
@@ -200,21 +167,10 @@ def link_by(linker: "Linker", predictions: Predictions, raw: BoxTable, score: fl
 
 def list_scenes(predictions: Predictions, raw: BoxTable, score: float) -> "Iterator[Scene]":
     """The scenes of `list_followed` with their detections."""
-    return (_read_scene(predictions, rows, raw, score) for rows in list_followed(predictions))
-
-
-def list_followed(predictions: Predictions) -> list[NDArray[np.intp]]:
-    """The rows of each scene in which objects are followed, in the order of videos and time."""
-    scenes = zip(_split_scenes(predictions), _find_sparse(predictions), strict=True)
-    return [rows for rows, is_sparse in scenes if not is_sparse]
-
-
-def _split_scenes(predictions: Predictions) -> Iterator[NDArray[np.intp]]:
-    """The rows of each scene that were predicted, in the order of time."""
-    rows = in_time(predictions)
-    if len(rows):
-        groups = predictions.groups[rows]
-        yield from np.split(rows, np.flatnonzero(groups[1:] != groups[:-1]) + 1)
+    scenes = list_followed(predictions)
+    camera = find_positions(predictions, scenes)
+    still = replace(raw, boxes=raw.boxes - np.tile(camera[raw.image], 2))
+    return (_read_scene(predictions, rows, still, camera, score) for rows in scenes)
 
 
 def _join(parts: list[NDArray[Any]], kind: type) -> NDArray[Any]:
@@ -226,14 +182,16 @@ class Scene:
     """The n frames of a scene, in the order of time, and what was detected in them.
 
     `rows`: (n,) of the predictions. `seconds`: (n,). `clock`: (n,) what objects move by, rising:
-    seconds, or numbers of frames where seconds are no good measure of motion. `raw`: the
-    detections. `detections`: for each frame the rows in `raw` of those that are no noise, best
-    first. `score`: from it on a detection counts.
+    seconds, or numbers of frames where seconds are no good measure of motion. `camera`: (n, 2) how
+    far the camera has moved the picture since the scene began, in pixels. `raw`: the detections,
+    their boxes without that motion. `detections`: for each frame the rows in `raw` of those that
+    are no noise, best first. `score`: from it on a detection counts.
     """
 
     rows: NDArray[np.intp]
     seconds: NDArray[np.float64]
     clock: NDArray[np.float64]
+    camera: NDArray[np.float64]
     raw: BoxTable
     detections: list[NDArray[np.intp]]
     score: float
@@ -260,7 +218,8 @@ class Scene:
             for at, (kind, weak) in zip(gap, looked_up, strict=True):
                 state[at], detection[at] = kind, weak
                 boxes[at] = boxes[at] if weak < 0 else self.raw.boxes[weak]
-        return _Frames(self.rows[places], state, detection, boxes)
+        camera = self.camera[places]
+        return _Frames(self.rows[places], state, detection, boxes + np.tile(camera, 2), camera)
 
     def _look_up(self, place: int, box: NDArray[np.float64]) -> tuple[int, int]:
         """The state of an object whose box should be here, and the weak box of a dip, else −1."""
@@ -280,7 +239,11 @@ class Scene:
 
 
 def _read_scene(
-    predictions: Predictions, rows: NDArray[np.intp], raw: BoxTable, score: float
+    predictions: Predictions,
+    rows: NDArray[np.intp],
+    raw: BoxTable,
+    camera: NDArray[np.float64],
+    score: float,
 ) -> Scene:
     first, last = (np.searchsorted(raw.image, rows, side) for side in ("left", "right"))
     seconds = np.asarray(predictions.tags["seconds"], dtype=np.float64)[rows]
@@ -289,6 +252,7 @@ def _read_scene(
         rows,
         seconds,
         seconds if (np.diff(seconds) > 0).all() else frame,
+        camera[rows],
         raw,
         [start + rank(raw.score[start:stop]) for start, stop in zip(first, last, strict=True)],
         score,
