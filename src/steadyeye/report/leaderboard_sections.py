@@ -16,7 +16,7 @@ from steadyeye.metrics.testbed.testbed_fit import (
     effective_robustness,
     fit,
 )
-from steadyeye.report.charts.specs import chart, colour, dot, layer, rows_of, shares
+from steadyeye.report.charts.specs import chart, colour, dot, fields_of, layer, rows_of, shares
 from steadyeye.report.comparison.leaderboards import Boards, Leaderboard, rank, rank_range
 from steadyeye.report.comparison.metric_wording import name_metric
 from steadyeye.report.comparison.own_line import (
@@ -107,9 +107,7 @@ def _draw_matrix(rankings: Sequence[Boards], models: Sequence[str]) -> Figure:
         {
             "model": standing.model,
             "data": _name_column(boards),
-            "value": standing.result.value,
-            "low": standing.result.low,
-            "high": standing.result.high,
+            **fields_of(standing.result),
             "rank": rank(boards.boards[0], place),
             "ranks": rank_range(standing),
             "n": standing.result.n,

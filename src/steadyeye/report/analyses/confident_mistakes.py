@@ -16,7 +16,7 @@ from steadyeye.explain.mining.candidates import FAINT, candidates, mistake_film
 from steadyeye.explain.mining.causes import CAUSES, MISTAKES, SCORE, WORDS, Judged, judge_detections
 from steadyeye.explain.mining.error_rates import Shares, shares
 from steadyeye.explain.mining.mistakes import Mistake, Mistakes, name_of
-from steadyeye.report.charts.specs import chart, colour, layer, shape
+from steadyeye.report.charts.specs import chart, colour, fields_of, layer, shape
 
 SHOWN = 12  # pictures of a cause
 FIRST = 3  # pictures on the first screen
@@ -216,9 +216,7 @@ def _figure(tables: Sequence[Predictions], counted: Sequence[Shares]) -> Figure:
         {
             "cause": cause.replace("_", " "),
             "model": table.model,
-            "value": share.value,
-            "low": share.low,
-            "high": share.high,
+            **fields_of(share),
             "n": share.n,
         }
         for table, of in zip(tables, counted, strict=True)

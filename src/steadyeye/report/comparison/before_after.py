@@ -24,7 +24,16 @@ from steadyeye.core.stats.multiple_testing import holm
 from steadyeye.core.stats.paired import Difference, difference, prepare_outcomes
 from steadyeye.core.stats.trials import Outcomes, Trials
 from steadyeye.core.types import Evaluated, Result
-from steadyeye.report.charts.specs import GREY, chart, colour, dot, layer, rows_of, shares
+from steadyeye.report.charts.specs import (
+    GREY,
+    chart,
+    colour,
+    dot,
+    fields_of,
+    layer,
+    rows_of,
+    shares,
+)
 from steadyeye.report.comparison.leaderboards import ALPHA
 
 
@@ -339,9 +348,7 @@ def dumbbells(name: str, taken: Sequence[TrainingGains]) -> Figure:
             else item.metric,
             "stage": stage,
             "model": step.before if stage == "before" else step.after,
-            "value": number.value,
-            "low": number.low,
-            "high": number.high,
+            **fields_of(number),
         }
         for step in taken
         for item in step.gains

@@ -51,7 +51,7 @@ class Grid:
 
     def is_mixed(self, column: int) -> bool:
         """Whether the numbers of a column have different distances k, so that each shows it."""
-        return len({head(row.results[column]) for row in self.rows}) > 1
+        return len({name_metric(row.results[column].name) for row in self.rows}) > 1
 
     @property
     def tall(self) -> bool:
@@ -75,21 +75,16 @@ def grids(evaluated: Sequence[Evaluated]) -> tuple[Grid, ...]:
 
 def _kind(result: Result) -> str:
     """The head of the numbers of one metric whatever their k: `pm-k`, `self-consistency ±k`."""
-    return re.sub(r"(pm-|±)\d+", r"\1k", head(result))
+    return re.sub(r"(pm-|±)\d+", r"\1k", name_metric(result.name))
 
 
 def _heads(kinds: Sequence[str], rows: Sequence[GridRow]) -> tuple[str, ...]:
     """The heads that all rows share; for numbers of several k that of their kind."""
     columns = zip(*(row.results for row in rows), strict=True)
-    heads = [{head(result) for result in column} for column in columns]
+    heads = [{name_metric(result.name) for result in column} for column in columns]
     return tuple(
         names.pop() if len(names) == 1 else kind for kind, names in zip(kinds, heads, strict=True)
     )
-
-
-def head(result: Result) -> str:
-    """The column heading of a number: `pm-10`, `flip rate`, `self-consistency ±10`."""
-    return name_metric(result.name)
 
 
 def _main(model: Evaluated) -> Iterator[Result]:
