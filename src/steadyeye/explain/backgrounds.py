@@ -149,13 +149,14 @@ def read_backgrounds(folder: str) -> list[Background]:
     paths = sorted(p for p in root.glob("*") if p.suffix.lower() in image_file.SUFFIXES)
     if not paths:
         raise UsageError(f"no image in the folder of backgrounds '{folder}'; give another folder")
+
+    def fit_file(path: Path, size: Size) -> Image:
+        return covering(image_file.read(path), size)
+
+    marks = (fingerprint("file", path.name, path.read_bytes()) for path in paths)
     return [
-        Background(
-            path.name,
-            partial(_of_file, path),
-            fingerprint("file", path.name, path.read_bytes()),
-        )
-        for path in paths
+        Background(path.name, partial(fit_file, path), mark)
+        for path, mark in zip(paths, marks, strict=True)
     ]
 
 
@@ -182,8 +183,7 @@ def select_qualifying(
     np.maximum.at(highest, detections.image, detections.score)
     # images without a prediction do not qualify
     bad = exceed_score(highest, NOTHING) | ~predictions.valid
-    background_names = np.asarray(predictions.tags["background"])
-    refused = set(background_names[bad].tolist())
+    refused = set(np.asarray(predictions.tags["background"])[bad].tolist())
     why = ""
     if refused:
         row = int(np.flatnonzero(bad)[np.argmax(highest[bad])])
@@ -193,10 +193,6 @@ def select_qualifying(
         class_name = predictions.model_classes[detections.label[best]]
         why = f"in '{predictions.ids[row]}' it detects '{class_name}' with {highest[row]:.2f}"
     return [background for background in backgrounds if background.name not in refused], why
-
-
-def _of_file(path: Path, size: Size) -> Image:
-    return covering(image_file.read(path), size)
 
 
 def _make_background(subject: Subject, kind: str, number: int) -> Background:
