@@ -20,6 +20,7 @@ from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.seeds import fingerprint, stream
 from steadyeye.core.types import Classes, Image, Labels, Sample
+from steadyeye.data.annotations.coco_geometry import extent
 from steadyeye.data.images import image_file
 from steadyeye.explain.context import Subject
 from steadyeye.explain.targets import OVERLAP, Target
@@ -249,7 +250,7 @@ def of_truth(sample: Sample, target: Target) -> NDArray[np.bool_] | None:
 def nearest(masks: NDArray[np.bool_], target: Target) -> NDArray[np.bool_] | None:
     """(h, w) the one of (n, h, w) masks whose box overlaps the target best, None at IoU ≤ 0.5."""
     masks = masks[masks.any(axis=(1, 2))]
-    boxes = [_extent(mask) for mask in masks]
+    boxes = [extent(mask) for mask in masks]
     if not boxes:
         return None
     overlap = iou(np.array([target.box]), np.array(boxes))[0]
@@ -276,8 +277,3 @@ def grabcut(image: Image, target: Target) -> NDArray[np.bool_] | None:
     cv2.grabCut(image, state, box, models[0], models[1], ROUNDS, cv2.GC_INIT_WITH_RECT)
     foreground = (state == cv2.GC_FGD) | (state == cv2.GC_PR_FGD)
     return foreground if foreground.any() else None
-
-
-def _extent(mask: NDArray[np.bool_]) -> tuple[float, float, float, float]:
-    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
-    return float(columns[0]), float(rows[0]), float(columns[-1] + 1), float(rows[-1] + 1)
