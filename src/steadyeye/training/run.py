@@ -168,7 +168,7 @@ def finetune(plan: TrainingPlan, watcher: TrainingWatcher) -> Tuned:
 def announcement(plan: TrainingPlan) -> str:
     """The training in one line."""
     train, validation, course = plan.data.train, plan.data.validation, plan.course
-    long = number_of(course.epochs, "epoch")
+    long = number_of(course.epochs, "epoch", "epochs")
     if course.iterations:
         long = number_of(course.iterations, "step")
     return (
