@@ -76,10 +76,10 @@ def save(task, folder):
     return f"torch(path='{folder}')"
 
 
-def call_refused(call, *given):
+def call_refused(call, *arguments):
     """The one line with which a call is refused."""
     with pytest.raises(UsageError) as error:
-        call(*given)
+        call(*arguments)
     assert "\n" not in str(error.value)
     return str(error.value)
 
@@ -446,8 +446,8 @@ def test_bases_that_cannot_be_trained_are_refused(net, tmp_path, lite0):
         (onnx, f"{ungradable} onnx; give the torch model", {}),
         (function, f"brightness {ungradable} python", {}),
     ):
-        given = (build_model(spec), spec, training_set, Learning(**learning))
-        assert line in call_refused(classification, *given)
+        arguments = (build_model(spec), spec, training_set, Learning(**learning))
+        assert line in call_refused(classification, *arguments)
 
 
 def test_a_detector_is_no_classifier(net):

@@ -238,8 +238,8 @@ def test_the_last_part_of_every_video_is_held_after_a_gap():
     assert list_ids(split.train) == {f"a/{f:06d}" for f in range(11)} | {
         f"b/{f:06d}" for f in range(0, 11, 2)
     }
-    held = ["a/000016", "a/000017", "a/000018", "a/000019", "b/000016", "b/000018"]
-    assert [example.id for example in split.validation.items] == held
+    ids = ["a/000016", "a/000017", "a/000018", "a/000019", "b/000016", "b/000018"]
+    assert [example.id for example in split.validation.items] == ids
     assert "gap: 5 frames between the sides, 9 examples on neither" in split.notes[0]
     assert split.notes[1] == "1 video too short for that, left out, first 'c'"
 
@@ -445,8 +445,8 @@ def test_ilsvrc_is_trained_on_and_judged_over_the_thirty_classes(test_data, tmp_
     )
     split = training_data.data(train, val, Selection(classes="vid30"))
     assert split.train.classes == split.validation.classes == shipped_classes("vid30")
-    held = split.validation
-    names = [held.classes.names[example.labels[0]] for example in held.items]
+    validation = split.validation
+    names = [validation.classes.names[example.labels[0]] for example in validation.items]
     assert sorted(names) == ["dog", "domestic_cat"]
     assert "28 of 30 classes without any example" in " ".join(split.notes)
     with pytest.raises(UsageError, match="labels that are not among the classes trained on"):

@@ -378,8 +378,8 @@ def test_two_processes_train_as_one(tmp_path):
         json.loads((tmp_path / folder / "history.json").read_text()) for folder in ("two", "one")
     )
     assert two_ranks["losses"] == pytest.approx(one_rank["losses"], rel=1e-4)
-    held = [history["rounds"][-1]["held"] for history in (two_ranks, one_rank)]
-    assert held[0] == pytest.approx(held[1], rel=1e-3)
+    first, second = (history["rounds"][-1]["held"] for history in (two_ranks, one_rank))
+    assert first == pytest.approx(second, rel=1e-3)
 
 
 # --- its report

@@ -417,8 +417,8 @@ def test_failure_points_are_compared_whatever_else_is_asked_for(more):
     models = [evaluate_metrics(run, metrics) for run in pair]
     points = degradation_gains(models).tables[-1]
     assert points.caption == "Failure points of base and tuned"
-    shown = [(row[0], row[1], row[6]) for row in points.rows]
-    assert shown == [(operator, "50\u202f%", "4") for operator in ("blur", "fog")]
+    cells = [(row[0], row[1], row[6]) for row in points.rows]
+    assert cells == [(operator, "50\u202f%", "4") for operator in ("blur", "fog")]
 
 
 def test_the_operators_of_the_augmentation_come_first():

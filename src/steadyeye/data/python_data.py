@@ -135,16 +135,12 @@ def read_items(
         check_pixels(max(largest, default=0.0), "the data")
         truths = [present(objects) for objects in boxes]
     marks = [] if boxes is None else [_box_mark(objects) for objects in boxes]
-    notes = [f"{number_of(len(truths), 'image')} of {describe(data)}"]
-    why = [key.removeprefix(UNREADABLE) for key in keys if key.startswith(UNREADABLE)]
-    if why:
-        notes.append(f"{number_of(len(why), 'image')} that cannot be read, first:{why[0]}")
     return _Items(
         name=name,
         classes=known,
         columns=(("truth", "boxes") if boxes is not None else ("truth",)) if known else (),
         fingerprint=fingerprint("items", *keys, repr(truths), repr(known), *marks),
-        notes=tuple(notes),
+        notes=(f"{number_of(len(truths), 'image')} of {describe(data)}", *_note_unreadable(keys)),
         data=data,
         truths=truths,
         keys=keys,
@@ -181,6 +177,12 @@ def _read_one(data: Any, index: int, where: str, skip_unreadable: bool) -> tuple
         if not (skip_unreadable and is_decoded_later(image)):
             raise
         return own, f"{UNREADABLE} {error}"
+
+
+def _note_unreadable(keys: Sequence[str]) -> list[str]:
+    """How many images cannot be read, and why the first cannot; nothing where all can."""
+    why = [key.removeprefix(UNREADABLE) for key in keys if key.startswith(UNREADABLE)]
+    return [f"{number_of(len(why), 'image')} that cannot be read, first:{why[0]}"] if why else []
 
 
 def _box_mark(objects: Boxes) -> str:

@@ -226,8 +226,8 @@ def _about(record: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]
     A cell of a probe, `MODEL@DATA+PROBE`, is of the same data.
     """
     if record.get("kind") == "finetune":
-        named = [record["job"][key] for key in ("model", "data")]
-        models, data = (v if isinstance(v, list) else [v] for v in named)
+        values = [record["job"][key] for key in ("model", "data")]
+        models, data = (v if isinstance(v, list) else [v] for v in values)
         return tuple(map(str, models)), tuple(map(str, data))
     pairs = [str(name).rpartition("@") for name in record["cells"]]
     own = dict.fromkeys(model for model, _, _ in pairs)

@@ -175,8 +175,8 @@ class _Training:
         task, size = self.lesson.task, self.course.batch
 
         def judge(module: nn.Module) -> Mapping[str, float]:
-            held = training_batches.read_held_batches(self.lesson, self.images, size)
-            with closing(held) as batches:
+            prepared = training_batches.read_held_batches(self.lesson, self.images, size)
+            with closing(prepared) as batches:
                 return task.judge(module, batches)
 
         values = self.engine.judge_module(step, judge)

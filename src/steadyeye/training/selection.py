@@ -245,8 +245,8 @@ def _split(
     validation: Sequence[Example],
     notes: Sequence[str],
 ) -> Split:
-    learned, held = (choose_examples(examples, side) for side in (train, validation))
-    return _check_split(Split(learned, held, tuple(notes)))
+    sides = choose_examples(examples, train), choose_examples(examples, validation)
+    return _check_split(Split(*sides, tuple(notes)))
 
 
 def _check_split(split: Split) -> Split:

@@ -428,9 +428,9 @@ def detect_objects(annotations, number=lambda category: category, **keys):
     """COCO's results of a detector that is right in all but its last few boxes."""
     entries = []
     for place, original in enumerate(annotations):
-        same = {key: original[key] for key in ("image_id", "bbox")}
-        said = {"category_id": number(original["category_id"]), "score": 0.9 - place / 1000}
-        entries.append({**same, **said, **{key: make(original) for key, make in keys.items()}})
+        entry = {key: original[key] for key in ("image_id", "bbox")}
+        entry |= {"category_id": number(original["category_id"]), "score": 0.9 - place / 1000}
+        entries.append({**entry, **{key: make(original) for key, make in keys.items()}})
     return entries
 
 

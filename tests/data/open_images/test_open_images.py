@@ -474,8 +474,8 @@ def test_a_coco_detector_answers_in_open_images_classes(photos):
     ids = predictions.ids[predictions.detections.image[sure]]
     names = [predictions.classes[label] for label in predictions.detections.label[sure]]
     answers = {"02b4": "Cat", "0f3e": "Bird", "1170": "Hot dog", "1651": "Bird", "8227": "Dog"}
-    found = sorted((id_[:4], name) for id_, name in zip(ids, names, strict=True))
-    assert found == [*answers.items(), ("8227", "Dog")]
+    pairs = sorted((id_[:4], name) for id_, name in zip(ids, names, strict=True))
+    assert pairs == [*answers.items(), ("8227", "Dog")]
     assert predictions.tags == {}
     record = json.loads(next((photos.folder / "cells").glob("*/cell.json")).read_text())
     assert record["class_map"] == "by Open Images' classes"

@@ -324,8 +324,8 @@ def test_half_an_overlap_is_not_enough():
 
 def film_detections(detections, frames, videos=None):
     """One detection a frame, of nothing."""
-    each = [[detection] if detection else [] for detection in detections]
-    predictions = table([[]] * len(detections), each)
+    rows = [[detection] if detection else [] for detection in detections]
+    predictions = table([[]] * len(detections), rows)
     tags = {"video": np.array(videos or ["v"] * len(detections)), "frame": np.array(frames)}
     return replace(predictions, tags=tags)
 

@@ -136,7 +136,7 @@ def test_the_same_conditional_robustness_hides_another_pm_k():
     few = {(v, o): not (v == "v0" and o) for v, o in frames}
     spread = {(v, o): not (o and int(v[1]) == (abs(o) - 1) * 2 + (o > 0)) for v, o in frames}
     first, second = sets(few), sets(spread)
-    cells = [[c.value for c in conditional_robustness(each).cells] for each in (first, second)]
+    cells = [[c.value for c in conditional_robustness(t).cells] for t in (first, second)]
     assert cells[0] == cells[1] == [0.9] * k
     assert pm_k(first).value == 0.9
     assert pm_k(second).value == 0.0

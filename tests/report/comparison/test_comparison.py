@@ -59,9 +59,9 @@ def compare(first, second):
 def test_mcnemar_is_the_binomial_sum():
     """Of 1 against 7, nine outcomes in 256 are as one-sided, and as many the other way."""
     assert mcnemar(1, 7) == pytest.approx(18 / 256)
-    for one, other in product(range(15), repeat=2):
-        p = min(1, 2 * binom.cdf(min(one, other), one + other, 0.5))
-        assert mcnemar(one, other) == pytest.approx(p)
+    for counts in product(range(15), repeat=2):
+        p = min(1, 2 * binom.cdf(min(counts), sum(counts), 0.5))
+        assert mcnemar(*counts) == pytest.approx(p)
 
 
 def test_tangos_interval_is_the_published_one():

@@ -94,9 +94,9 @@ def fitting(names: Sequence[str]) -> frozenset[str]:
     """The lists we ship that have all these names; spelt exactly as there, or else in any way."""
     own = [name for name in names if not openimages.GAP.fullmatch(name)]
     for spell in (str, normalise_spelling):
-        wanted = set(map(spell, own))
+        spellings = set(map(spell, own))
         lists = frozenset(
-            name for name in LISTS if wanted and _spelled_names(name, spell) >= wanted
+            name for name in LISTS if spellings and _spelled_names(name, spell) >= spellings
         )
         if lists:
             return lists

@@ -143,8 +143,8 @@ def webdataset(urls: str, classes: str | None = None) -> _Packed:
     Example: `webdataset(urls='train-{000..009}.tar', classes='imagenet1k')`
     """
     places = [resolve_path(text) for text in expand_braces(urls)]
-    listed = map_requests(places[0], lambda p: list_files(p, TAR), places)
-    tars = [tar for own in listed for tar in own]
+    folders = map_requests(places[0], lambda p: list_files(p, TAR), places)
+    tars = [tar for own in folders for tar in own]
     shards = list(map_requests(tars[0], samples, tars))
     known = _classes(classes, shards)
     _refuse_bare_among_boxed(shards)
