@@ -3,6 +3,7 @@
 import json
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import cv2
@@ -95,9 +96,8 @@ def test_shuffling_moves_pixels_within_the_box_alone(corners, swaps, share, seed
     y0, y1 = sorted(corners[2:])
     out = shuffle_patches(image, (x0, y0, x1, y1), swaps, share, stream(seed, "x"))
     outside = np.ones((40, 30), dtype=bool)
-    outside[
-        max(int(np.ceil(y0)), 0) : max(int(y1), 0), max(int(np.ceil(x0)), 0) : max(int(x1), 0)
-    ] = 0
+    first, last = np.maximum([np.ceil([y0, x0]), [y1, x1]], 0).astype(int)
+    outside[first[0] : last[0], first[1] : last[1]] = 0
     assert np.array_equal(out[outside], image[outside])
     order = [np.sort(pixels.reshape(-1, 3).view("u1,u1,u1").ravel()) for pixels in (image, out)]
     assert np.array_equal(*order)
@@ -183,7 +183,7 @@ def test_davis_masks_go_with_their_boxes(test_data, tmp_path):
     assert mask[y0:y1, x0:x1].sum() == mask.sum()
     target = Target("t", 0, (x0, y0, x1, y1), 0, 0.9, "background")
     assert np.array_equal(of_truth(sample, target), mask)
-    aside = Target("t", 0, (x0, y0, x0 + (x1 - x0) / 2.5, y1), 0, 0.9, "background")
+    aside = replace(target, box=(x0, y0, x0 + (x1 - x0) / 2.5, y1))
     assert of_truth(sample, aside) is None
     # a guess from colours, on an object that stands out little: better than the box, no more
     guess = grabcut(sample.image(), target)
@@ -201,20 +201,14 @@ def test_davis_masks_go_with_their_boxes(test_data, tmp_path):
 
 
 def test_the_best_overlapping_detection_of_the_class_counts():
-    matches = match_targets(
-        probed(
-            ["x"],
-            ["v"],
-            [
-                (0, 0, 0, 0, 10, 10, 0.9, 0),
-                (1, 0, 0, 0, 10, 10, 0.3, 0),
-                (1, 0, 0, 0, 10, 9, 0.8, 0),  # more confident, overlaps less
-                (2, 1, 0, 0, 10, 10, 0.9, 0),  # another class
-                (3, 0, 10, 10, 20, 20, 0.9, 0),  # beside it
-            ],
-            3,
-        )
-    )
+    detections = [
+        (0, 0, 0, 0, 10, 10, 0.9, 0),
+        (1, 0, 0, 0, 10, 10, 0.3, 0),
+        (1, 0, 0, 0, 10, 9, 0.8, 0),  # more confident, overlaps less
+        (2, 1, 0, 0, 10, 10, 0.9, 0),  # another class
+        (3, 0, 10, 10, 20, 20, 0.9, 0),  # beside it
+    ]
+    matches = match_targets(probed(["x"], ["v"], detections, 3))
     assert matches.probability.tolist() == [0.9, 0.3, 0, 0]
     assert matches.is_vanished.tolist() == [False, False, True, True]
 
@@ -244,15 +238,20 @@ def test_matches_of_many_targets_are_those_of_each_alone():
     assert 0 < sum(matches.is_vanished) < 60
 
 
+def detect(scores):
+    """One detection an image, none where the score is 0."""
+    return [(i, 0, 0, 0, 10, 10, score, 0) for i, score in enumerate(scores) if score]
+
+
+def find_effects(predictions):
+    return effects(predictions, predictions.tags["repeat"] == 0)
+
+
 def test_changes_are_averaged_over_steps_then_targets():
     # mistakes change by (0.1 + 0.9) / 2 and 0.2, the correct ones by 0 and 0.1
-    detections = [
-        (i, 0, 0, 0, 10, 10, p, 0)
-        for i, p in enumerate([0.9, 0.8, 0, 0.9, 0.7, 0.7, 0.9, 0.9, 0.9, 0.9, 0.8, 1.0])
-        if p
-    ]
-    predictions = probed(["x", "y", "", ""], ["u", "v", "w", "z"], detections, 2)
-    target_effects = effects(predictions, predictions.tags["repeat"] == 0)
+    scores = [0.9, 0.8, 0, 0.9, 0.7, 0.7, 0.9, 0.9, 0.9, 0.9, 0.8, 1.0]
+    predictions = probed(["x", "y", "", ""], ["u", "v", "w", "z"], detect(scores), 2)
+    target_effects = find_effects(predictions)
     assert target_effects.change == pytest.approx([0.5, 0.2, 0, 0.1])
     assert target_effects.vanished.tolist() == [0.5, 0, 0, 0]
     assert target_effects.confident.tolist() == [0, 0, 1, 0.5]
@@ -279,10 +278,9 @@ def test_changes_are_averaged_over_steps_then_targets():
 
 
 def test_mistakes_of_one_video_prove_nothing_of_others():
-    detections = [(i, 0, 0, 0, 10, 10, p, 0) for i, p in enumerate([0.9, 0.1, 0.9, 0.2, 0.9, 0.9])]
+    detections = detect([0.9, 0.1, 0.9, 0.2, 0.9, 0.9])
     predictions = probed(["x", "y", ""], ["v", "v", "w"], detections, 1)
-    target_effects = effects(predictions, predictions.tags["repeat"] == 0)
-    assert difference(target_effects).low is None
+    assert difference(find_effects(predictions)).low is None
     # without an interval it asks, and does not say that there is no difference
     title = patch_shuffle([Evaluated(predictions, {})]).title
     assert title.startswith("Shuffling patches inside the box: do confident mistakes change less")
@@ -294,14 +292,9 @@ def test_a_mean_covers_the_truth_over_images():
     rng, inside = np.random.default_rng(1), 0
     for _ in range(60):
         level = np.repeat(rng.uniform(0, 0.8, 30), 4)
-        detections = [
-            (2 * i + step, 0, 0, 0, 10, 10, 0.9 - step * change, 0)
-            for i, change in enumerate(level)
-            for step in range(2)
-        ]
+        scores = [score for change in level for score in (0.9, 0.9 - change)]
         images = np.repeat([f"v{i}" for i in range(30)], 4)
-        predictions = probed(["x"] * 120, images, detections, 1)
-        target_effects = effects(predictions, predictions.tags["repeat"] == 0)
+        target_effects = find_effects(probed(["x"] * 120, images, detect(scores), 1))
         interval = mean(target_effects, target_effects.mistake)
         inside += interval.low <= 0.4 <= interval.high
     assert inside >= 52
@@ -309,14 +302,13 @@ def test_a_mean_covers_the_truth_over_images():
 
 @pytest.mark.parametrize("analysis", [patch_shuffle, background], ids=lambda a: a.__name__)
 def test_sections_repeat_change_nothing_and_draw(analysis):
-    detections = [(i, 0, 0, 0, 10, 10, p, 0) for i, p in enumerate([0.9, 0.1, 0.9, 0.2, 0.9, 0.9])]
-    evaluation = Evaluated(
-        probed(["x", "y", ""], ["u", "v", "w"], detections, 1, probe=analysis.__name__), {}
-    )
-    before = evaluation.predictions.detections.score.copy()
+    detections, name = detect([0.9, 0.1, 0.9, 0.2, 0.9, 0.9]), analysis.__name__
+    predictions = probed(["x", "y", ""], ["u", "v", "w"], detections, 1, probe=name)
+    evaluation = Evaluated(predictions, {})
+    before = predictions.detections.score.copy()
     section = analysis([evaluation])
     assert analysis([evaluation]) == section
-    assert np.array_equal(evaluation.predictions.detections.score, before)
+    assert np.array_equal(predictions.detections.score, before)
     for figure in section.figures:
         assert vl_convert.vegalite_to_svg(json.loads(json.dumps(figure.spec))).startswith("<svg")
         assert figure.alt
@@ -340,9 +332,14 @@ def analyses(root):
 
 def run(toy, out, analysis=None, how=None, **options):
     root, model, data = toy
-    job = Job(models=(model,), data=(data,), out=str(out), **options)
+    job = Job(**{"models": (model,), "data": (data,), "out": str(out), **options})
     how = explaining.Explaining(analysis or analyses(root), **(how or {}))
     return explaining.explain(explaining.check(job, how), Silent())
+
+
+def own_modules():
+    """The environment of a command that finds the toys."""
+    return {"PYTHONPATH": f"{TESTS}:{Path(explaining.__file__).resolve().parents[2]}"}
 
 
 @pytest.fixture(scope="module")
@@ -352,10 +349,8 @@ def whole(toy, tmp_path_factory):
 
 
 def cells(out):
-    return {
-        str(path.relative_to(out)): path.read_bytes()
-        for path in sorted(Path(out).glob("cells/*/*"))
-    }
+    paths = sorted(Path(out).glob("cells/*/*"))
+    return {str(path.relative_to(out)): path.read_bytes() for path in paths}
 
 
 def test_backgrounds_change_the_mistakes_and_shuffled_patches_the_correct_detections(whole):
@@ -363,12 +358,9 @@ def test_backgrounds_change_the_mistakes_and_shuffled_patches_the_correct_detect
     *_, shuffle, behind = content.sections
     # rows out of order: `a` falls from 0.9 to 0.4, `b` stays
     # over six images half of all there is says nothing of the next ones
-    assert shuffle.title.startswith(
-        "Shuffling patches inside the box: do confident mistakes change less than"
-    )
-    assert shuffle.title.endswith(
-        "Mistakes by 0.00, correct detections by 0.50: no clear difference"
-    )
+    first = "Shuffling patches inside the box: do confident mistakes change less than"
+    last = "Mistakes by 0.00, correct detections by 0.50: no clear difference"
+    assert (shuffle.title.startswith(first), shuffle.title.endswith(last)) == (True, True)
     rows = {row[0]: row for row in shuffle.tables[0].rows}
     assert rows["mistakes"][1:3] == ("12", "6")
     # none of six: at most 46 %, as Clopper and Pearson have it
@@ -443,8 +435,7 @@ def test_a_killed_command_continues_to_the_same_bytes(toy, whole, tmp_path):
     slow = model.replace(":detector", ":slow")
     words = ["explain", "--model", slow, "--data", data]
     words += ["--analyses", analyses(root), "--workers", "1", "--out"]
-    source = Path(explaining.__file__).resolve().parents[2]
-    run_it = {"cwd": tmp_path, "env": {"PYTHONPATH": f"{TESTS}:{source}"}}
+    run_it = {"cwd": tmp_path, "env": own_modules()}
     steadyeye(*words, "whole", **run_it, check=True)
     paused = run_it["env"] | {"STEADYEYE_TOY_PAUSE": "0.02"}
     victim = Command(*words, "killed", cwd=tmp_path, env=paused)
@@ -480,17 +471,14 @@ def test_probes_with_the_cache_have_the_same_bytes_and_nothing_is_asked_twice(
 
 def test_the_control_is_of_the_reference_where_one_is_given(toy, tmp_path):
     other = toys.write(tmp_path / "other", images=3)
-    _root, model, data = toy
-    job = Job(models=(model,), data=(data, other), out=str(tmp_path / "run"))
-    how = explaining.Explaining("patch_shuffle(repeats=1)", reference=other)
-    explained = explaining.explain(explaining.check(job, how), Silent())
+    how, data = {"reference": other}, (toy[2], other)
+    explained = run(toy, tmp_path / "run", "patch_shuffle(repeats=1)", how, data=data)
     (probe,) = [e.predictions for e in explained.evaluated if e.predictions.probe]
     assert probe.probe["reference"]["name"] == "boxes"
     control = probe.tags["cause"] == ""
     assert len(set(probe.tags["target"][control])) == 3
     # images of the two that are called the same are not the same
-    target_effects = effects(probe, probe.tags["repeat"] == 0)
-    assert len(set(target_effects.cluster)) == 6 + 3
+    assert len(set(find_effects(probe).cluster)) == 6 + 3
     content = build.write_explanation(explained)
     assert "--reference" in content.commands[0]
     assert content.commands[0].count("--data") == 1
@@ -507,30 +495,29 @@ def check_refusal(toy, tmp_path, analysis, match, how=None, **options):
 
 def test_invalid_explanations_are_refused_in_one_line(toy, tmp_path):
     root, _model, data = toy
-    classifier = (root, "callable(path='toy_networks:brightness')", data)
-    with pytest.raises(UsageError, match="is a classifier; explain needs a detector"):
-        run(classifier, tmp_path / "c")
     (tmp_path / "other.txt").write_text("violin\nzebra\n")
     no_class = f"callable(path='toy_networks:brightness', classes='{tmp_path / 'other.txt'}')"
-    with pytest.raises(UsageError, match="is a classifier; explain needs a detector"):
-        run((root, no_class, data), tmp_path / "c")
+    for classifier in ("callable(path='toy_networks:brightness')", no_class):
+        with pytest.raises(UsageError, match="is a classifier; explain needs a detector"):
+            run((root, classifier, data), tmp_path / "c")
     with pytest.raises(UsageError, match="is a classifier; mine needs a detector"):
         check(Job(models=(no_class,), data=(data,)), detection_for="mine")
-    check_refusal(toy, tmp_path, "patch_shufle", "did you mean 'patch_shuffle'")
-    check_refusal(toy, tmp_path, "patch_shuffle(repeat=2)", "did you mean 'repeats'")
-    check_refusal(toy, tmp_path, "patch_shuffle(repeats=0)", "at least one of each")
-    check_refusal(toy, tmp_path, "patch_shuffle(share=0.6)", "so that two patches fit")
-    check_refusal(toy, tmp_path, "pm_curve", "needs group, offset, which its probe")
-    check_refusal(toy, tmp_path, "pm_curve(k=3)", "has no probe of its own")
-    check_refusal(toy, tmp_path, "patch_shuffle, patch_shuffle", "is given twice")
-    check_refusal(toy, tmp_path, "patch_shuffle", "no model makes a mistake", {"score": 0.95})
-    check_refusal(toy, tmp_path, "patch_shuffle", "give a confidence in 0…1", {"score": 1.5})
-    check_refusal(toy, tmp_path, "patch_shuffle", "give at least 1", {"limit": 0})
-    check_refusal(
-        toy, tmp_path, "background(kinds='stripes')", "no kind of background named 'stripes'"
-    )
-    check_refusal(toy, tmp_path, "background(folder='/nowhere')", "no image in the folder")
-    check_refusal(toy, tmp_path, "background(masks='magic')", "give 'truth', 'grabcut', ")
+    for analysis, line, *how in (
+        ("patch_shufle", "did you mean 'patch_shuffle'"),
+        ("patch_shuffle(repeat=2)", "did you mean 'repeats'"),
+        ("patch_shuffle(repeats=0)", "at least one of each"),
+        ("patch_shuffle(share=0.6)", "so that two patches fit"),
+        ("pm_curve", "needs group, offset, which its probe"),
+        ("pm_curve(k=3)", "has no probe of its own"),
+        ("patch_shuffle, patch_shuffle", "is given twice"),
+        ("patch_shuffle", "no model makes a mistake", {"score": 0.95}),
+        ("patch_shuffle", "give a confidence in 0…1", {"score": 1.5}),
+        ("patch_shuffle", "give at least 1", {"limit": 0}),
+        ("background(kinds='stripes')", "no kind of background named 'stripes'"),
+        ("background(folder='/nowhere')", "no image in the folder"),
+        ("background(masks='magic')", "give 'truth', 'grabcut', "),
+    ):
+        check_refusal(toy, tmp_path, analysis, line, *how)
 
 
 def test_too_few_backgrounds_are_refused_with_why(toy, tmp_path):
@@ -538,13 +525,8 @@ def test_too_few_backgrounds_are_refused_with_why(toy, tmp_path):
     few.mkdir()
     for path in sorted((toy[0] / "behind").iterdir())[2:]:
         (few / path.name).write_bytes(path.read_bytes())
-    analysis = f"background(folder='{few}')"
-    check_refusal(
-        toy,
-        tmp_path,
-        analysis,
-        r"4 of 5 backgrounds qualify .*at least 6 are needed \(in 'no.png@64x64' it detects",
-    )
+    line = r"4 of 5 backgrounds qualify .*at least 6 are needed \(in 'no.png@64x64' it detects"
+    check_refusal(toy, tmp_path, f"background(folder='{few}')", line)
 
 
 def test_a_detector_that_cuts_its_scores_cannot_say_that_it_finds_nothing(toy, tmp_path):
@@ -553,7 +535,7 @@ def test_a_detector_that_cuts_its_scores_cannot_say_that_it_finds_nothing(toy, t
     cut = (root, model.replace(":detector", ":cut"), data)
     analysis = f"background(folder='{root}/behind')"
     line = (
-        r"cut gives no score below 0.90, so it cannot be tested whether it finds nothing above 0.1"
+        "cut gives no score below 0.90, so it cannot be tested whether it finds nothing above 0.1"
     )
     check_refusal(cut, tmp_path, analysis, line)
     # where parts are swapped it is no question, but what falls below counts as gone
@@ -562,10 +544,8 @@ def test_a_detector_that_cuts_its_scores_cannot_say_that_it_finds_nothing(toy, t
     build.write_explanation(explained)
     page = (tmp_path / "cut" / "report.html").read_text()
     assert ("Not done: background" in page, "Shuffling patches" in page) == (True, True)
-    probes = [
-        evaluation.predictions for evaluation in explained.evaluated if evaluation.predictions.probe
-    ]
-    assert any("gives no score below 0.90" in note for note in probes[0].notes)
+    probe = next(e.predictions for e in explained.evaluated if e.predictions.probe)
+    assert any("gives no score below 0.90" in note for note in probe.notes)
 
 
 def test_a_probe_lowers_the_threshold_of_a_recipe(test_data):
@@ -614,27 +594,16 @@ def test_masks_are_those_of_a_segmenter(toy, tmp_path):
     from steadyeye.models.detectors import instance_masks
 
     torch.manual_seed(0)
+    stages = [f"stage{i}" for i in range(1, 5)]
     backbone = transformers.SwinConfig(
-        image_size=64,
-        embed_dim=12,
-        depths=[1, 1, 1, 1],
-        num_heads=[1, 2, 3, 6],
-        window_size=2,
-        out_features=["stage1", "stage2", "stage3", "stage4"],
-    )
+        image_size=64, embed_dim=12, depths=[1] * 4, num_heads=[1, 2, 3, 6], window_size=2,
+        out_features=stages,
+    )  # fmt: skip
     config = transformers.Mask2FormerConfig(
-        backbone_config=backbone,
-        num_queries=5,
-        hidden_dim=32,
-        feature_size=32,
-        mask_feature_size=32,
-        dim_feedforward=16,
-        encoder_feedforward_dim=16,
-        encoder_layers=1,
-        decoder_layers=2,
-        num_attention_heads=2,
-        num_labels=1,
-    )
+        backbone_config=backbone, num_queries=5, num_labels=1, hidden_dim=32, feature_size=32,
+        mask_feature_size=32, dim_feedforward=16, encoder_feedforward_dim=16, encoder_layers=1,
+        decoder_layers=2, num_attention_heads=2,
+    )  # fmt: skip
     transformers.Mask2FormerForUniversalSegmentation(config).eval().save_pretrained(tmp_path / "m")
     size = {"height": 64, "width": 64}
     transformers.Mask2FormerImageProcessor(size=size).save_pretrained(tmp_path / "m")
@@ -646,12 +615,13 @@ def test_masks_are_those_of_a_segmenter(toy, tmp_path):
     assert masks.shape[1:] == (50, 64)
     assert np.array_equal(masks, segment(image))
     assert instance_masks.instances(spec)[1] == mark
-    with pytest.raises(UsageError, match="no instance segmentation named 'keras'"):
-        instance_masks.instances(parse("keras(name='x')"))
-    with pytest.raises(UsageError, match="cannot load the instance segmentation"):
-        instance_masks.instances(parse(f"hf(name='{tmp_path}')"))
-    with pytest.raises(UsageError, match="gives no masks"):
-        instance_masks.instances(parse("torchvision(name='fcos_resnet50_fpn')"))
+    for other, line in (
+        ("keras(name='x')", "no instance segmentation named 'keras'"),
+        (f"hf(name='{tmp_path}')", "cannot load the instance segmentation"),
+        ("torchvision(name='fcos_resnet50_fpn')", "gives no masks"),
+    ):
+        with pytest.raises(UsageError, match=line):
+            instance_masks.instances(parse(other))
 
 
 def test_the_mask_that_lies_in_the_box_is_taken():
@@ -672,9 +642,7 @@ def test_a_folder_keeps_to_its_targets(toy, whole, tmp_path):
 def test_the_command_says_what_it_found(toy, tmp_path):
     _root, model, data = toy
     words = ["explain", "--model", model, "--data", data, "--analyses", "patch_shuffle(repeats=2)"]
-    source = Path(explaining.__file__).resolve().parents[2]
-    surroundings = {"PYTHONPATH": f"{TESTS}:{source}"}
-    done = steadyeye(*words, "--out", tmp_path / "run", "--quiet", env=surroundings)
+    done = steadyeye(*words, "--out", tmp_path / "run", "--quiet", env=own_modules())
     assert done.returncode == 0, done.stderr
     first, wrong, pair, second, last = done.stdout.splitlines()
     assert wrong.startswith("Confident mistakes: ")
@@ -686,11 +654,8 @@ def test_the_command_says_what_it_found(toy, tmp_path):
 
 
 def test_two_models_are_told_in_one_section_with_their_own_pictures(toy, tmp_path):
-    _root, model, data = toy
-    models = (model, model.replace(":detector", ":slow"))
-    job = Job(models=models, data=(data,), out=str(tmp_path / "run"))
-    how = explaining.Explaining("patch_shuffle(repeats=1)", limit=2)
-    explained = explaining.explain(explaining.check(job, how), Silent())
+    models = (toy[1], toy[1].replace(":detector", ":slow"))
+    explained = run(toy, tmp_path / "run", "patch_shuffle(repeats=1)", {"limit": 2}, models=models)
     content = build.write_explanation(explained)
     section = content.sections[-1]
     assert [line.split(":")[0] for line in section.text[1:]] == ["detector", "slow"]

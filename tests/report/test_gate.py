@@ -51,13 +51,8 @@ def anchors(right, model="m", videos=None, **names):
     right = np.asarray(right, dtype=bool)
     n = len(right)
     clips = {} if videos is None else {"video": videos, "frame": np.arange(n)}
-    plain = table(
-        np.eye(2)[np.where(right, 0, 1)],
-        [[0]] * n,
-        [f"g{i:04}" for i in range(n)],
-        [0] * n,
-        **clips,
-    )
+    groups = [f"g{i:04}" for i in range(n)]
+    plain = table(np.eye(2)[np.where(right, 0, 1)], [[0]] * n, groups, [0] * n, **clips)
     return replace(plain, model=model, **{"fingerprint": "f", **names})
 
 
@@ -67,6 +62,15 @@ def share(hits, n, **names):
 
 def judged(predictions, *texts, **more):
     return gate([predictions], requirements(texts), **more)
+
+
+def list_outcomes(verdicts):
+    return [verdict.outcome for verdict in verdicts]
+
+
+def estimate(verdict):
+    """How many samples would be needed."""
+    return int(re.search(r"about ([\d,]+) samples", verdict.why)[1].replace(",", ""))
 
 
 # ---------------------------------------------------------------- requirements as they are typed
@@ -141,15 +145,7 @@ def test_the_bound_is_judged_and_not_the_value():
         "accuracy >= 0.70", "accuracy >= 0.75", "accuracy >= 0.85", "accuracy >= 0.9",
         "accuracy <= 0.9", "accuracy <= 0.85", "accuracy <= 0.75",
     )  # fmt: skip
-    assert [verdict.outcome for verdict in verdicts] == [
-        HOLDS,
-        OPEN,
-        FAILS,
-        FAILS,
-        HOLDS,
-        OPEN,
-        FAILS,
-    ]
+    assert list_outcomes(verdicts) == [HOLDS, OPEN, FAILS, FAILS, HOLDS, OPEN, FAILS]
     assert verdicts[0].numbers == "80.0\u202f% (70.8–87.3\u202f%)"
     assert {verdict.n for verdict in verdicts} == {100}
     assert verdicts[0].sentence == (
@@ -176,13 +172,13 @@ def test_a_bound_equal_to_the_required_number_is_judged_exactly():
     verdicts = judged(
         share(10, 10), "accuracy <= 1", "accuracy < 1", "accuracy > 0.69", "accuracy >= 0.70"
     )
-    assert [verdict.outcome for verdict in verdicts] == [HOLDS, FAILS, HOLDS, OPEN]
+    assert list_outcomes(verdicts) == [HOLDS, FAILS, HOLDS, OPEN]
 
 
 @pytest.mark.parametrize(("hits", "n", "number"), [(80, 100, 0.75), (9, 10, 0.8), (50, 50, 0.95)])
 def test_the_estimated_number_of_samples_decides_the_requirement(hits, n, number):
     (verdict,) = judged(share(hits, n), f"accuracy >= {number}")
-    needed = int(re.search(r"about ([\d,]+) samples", verdict.why)[1].replace(",", ""))
+    needed = estimate(verdict)
     assert needed > n
     # with whole successes, a little more than needed shows it and a good deal less does not
     many, few = round(needed * 1.1), round(needed * 0.9)
@@ -213,9 +209,8 @@ def test_a_gate_over_videos_says_how_many_videos_would_be_needed():
     right = rng.random(120) < np.repeat(rng.uniform(0.5, 1, 12), 10)
     (verdict,) = judged(anchors(right, videos=videos), f"accuracy >= {right.mean() - 0.02:.3f}")
     assert verdict.outcome == OPEN
-    assert re.search(
-        r"at this value about [\d,]+ videos would be needed; there are 12", verdict.why
-    )
+    needed = r"at this value about [\d,]+ videos would be needed; there are 12"
+    assert re.search(needed, verdict.why)
     (alone,) = judged(anchors(right, videos=["v"] * 120), f"accuracy >= {right.mean() - 0.02:.3f}")
     assert "samples of this one video" in alone.why
     assert "within this one video only" in alone.method
@@ -229,8 +224,7 @@ def test_a_requirement_with_too_few_samples_does_not_hold():
 
 
 def test_nothing_to_count_shows_nothing():
-    nothing = anchors([True] * 3)
-    nothing = replace(nothing, errors=np.array(["x"] * 3))
+    nothing = replace(anchors([True] * 3), errors=np.array(["x"] * 3))
     (verdict,) = judged(nothing, "accuracy >= 0.5")
     assert (verdict.outcome, verdict.why) == (OPEN, "the value has no interval")
 
@@ -267,10 +261,7 @@ def test_ranks_are_judged_in_ranks():
 def test_every_cell_is_judged_and_must_have_the_metric():
     cells = [share(90, 100, model="a"), share(20, 100, model="b")]
     verdicts = gate(cells, requirements(["accuracy >= 0.5"]))
-    assert [(verdict.model, verdict.outcome) for verdict in verdicts] == [
-        ("a", HOLDS),
-        ("b", FAILS),
-    ]
+    assert {verdict.model: verdict.outcome for verdict in verdicts} == {"a": HOLDS, "b": FAILS}
     with pytest.raises(UsageError, match="map needs true boxes and a detector: it does not apply"):
         gate(cells, requirements(["map >= 0.5"]))
 
@@ -294,7 +285,7 @@ def test_a_metric_that_does_not_apply_says_in_words_what_it_needs(table_, text, 
 
 def test_frames_of_a_video_without_labels_bound_pm_k():
     verdicts = gate([example_video()], requirements(["pm_k >= 99%"]), premise="constant-class")
-    assert [verdict.outcome for verdict in verdicts] == [FAILS]
+    assert list_outcomes(verdicts) == [FAILS]
 
 
 # ---------------------------------------------------------------- against a base
@@ -326,7 +317,7 @@ def test_the_drop_is_judged_by_its_bound():
     (open_,) = against([new], [old], 0.02)
     assert open_.outcome == OPEN
     assert open_.numbers == f"−0.5 percentage points (−{-low * 100:.1f} to +{high * 100:.1f})"
-    needed = int(re.search(r"about ([\d,]+) samples", open_.why)[1].replace(",", ""))
+    needed = estimate(open_)
     assert tango(needed / 200, needed / 100, needed)[0] >= -0.02
     assert tango((needed - 1) / 200, (needed - 1) / 100, needed - 1)[0] < -0.02
     assert against([new], [old], 0.001)[0].outcome == FAILS
@@ -351,9 +342,8 @@ def test_a_lower_flip_rate_is_no_drop():
 
     def walking(flips):
         answers = np.cumsum(frames % flips == 0) % 2
-        plain = table(
-            np.eye(2)[answers], [[0]] * n, ["g"] * n, frames, video=["v"] * n, frame=frames
-        )
+        clip = {"video": ["v"] * n, "frame": frames}
+        plain = table(np.eye(2)[answers], [[0]] * n, ["g"] * n, frames, **clip)
         return replace(plain, fingerprint="f")
 
     steady, shaky = walking(50), walking(5)
@@ -376,17 +366,14 @@ def test_the_better_of_two_models_passes_where_the_worse_does():
     """Of three videos 12 of 12 right once had a lower bound (29 %) than 11 of 12 (75 %)."""
     videos = np.repeat(["a", "b", "c"], 4)
     perfect, worse = (anchors(np.arange(12) >= wrong, videos=videos) for wrong in (0, 1))
-    for number in (0.2, 0.25, 0.29, 0.5, 0.7):
-        (perfect_verdict,), (worse_verdict,) = (
-            judged(predictions, f"accuracy >= {number}") for predictions in (perfect, worse)
-        )
-        assert (perfect_verdict.outcome == HOLDS) >= (worse_verdict.outcome == HOLDS)
+    texts = [f"accuracy >= {number}" for number in (0.2, 0.25, 0.29, 0.5, 0.7)]
+    verdicts = [judged(predictions, *texts) for predictions in (perfect, worse)]
     # and no better model may lose more against the same base
     for drop in (0.2, 0.5, 0.75, 0.9):
-        (perfect_verdict,), (worse_verdict,) = (
-            against([predictions], [perfect], drop) for predictions in (perfect, worse)
-        )
-        assert (perfect_verdict.outcome == HOLDS) >= (worse_verdict.outcome == HOLDS)
+        for own, predictions in zip(verdicts, (perfect, worse), strict=True):
+            own.extend(against([predictions], [perfect], drop))
+    for better, other in zip(*verdicts, strict=True):
+        assert (better.outcome == HOLDS) >= (other.outcome == HOLDS)
 
 
 @pytest.mark.parametrize("videos", [2, 3, 5, 10, 20, 50])
@@ -481,14 +468,10 @@ def test_junit_has_every_verdict_and_its_counts():
 
 def read_series(text):
     """{(name, requirement, model, data): value} as Prometheus's own parser reads it."""
-    return {
-        (
-            sample.name,
-            *(sample.labels[key] for key in ("requirement", "model", "data")),
-        ): sample.value
-        for family in parser.text_string_to_metric_families(text)
-        for sample in family.samples
-    }
+    families = parser.text_string_to_metric_families(text)
+    samples = [sample for family in families for sample in family.samples]
+    keys = ("requirement", "model", "data")
+    return {(s.name, *(s.labels[key] for key in keys)): s.value for s in samples}
 
 
 def test_verdicts_as_openmetrics_are_read_by_the_parser_of_prometheus():
@@ -603,14 +586,13 @@ def test_a_run_that_the_gate_cannot_judge_is_refused(runs, words, why):
 )
 def test_a_number_of_percent_without_its_sign_is_refused(text, message):
     with pytest.raises(UsageError, match=message):
-        gate([example_corruptions()], requirements([text]))
+        judged(example_corruptions(), text)
 
 
 def test_corruption_errors_may_be_required_to_be_below_more_than_one():
     """More errors than AlexNet are no share: 120 % is a number to ask for."""
     texts = ["mce <= 120%", "relative_mce <= 250%"]
-    verdicts = gate([example_corruptions()], requirements(texts))
-    assert [verdict.outcome for verdict in verdicts] == [HOLDS, HOLDS]
+    assert list_outcomes(judged(example_corruptions(), *texts)) == [HOLDS, HOLDS]
 
 
 def test_a_difference_of_relative_errors_is_in_percentage_points():
@@ -619,6 +601,5 @@ def test_a_difference_of_relative_errors_is_in_percentage_points():
     (verdict,) = gate([replace(worse, model="new")], (), [replace(better, model="old")], limit)
     values = [relative_mce(table).value for table in (better, worse)]
     assert "at most 30.0 percentage points worse" in verdict.requirement
-    assert f"{(values[0] - values[1]) * 100:+.1f} percentage points" in verdict.numbers.replace(
-        "−", "-"
-    )
+    numbers = verdict.numbers.replace("−", "-")
+    assert f"{(values[0] - values[1]) * 100:+.1f} percentage points" in numbers

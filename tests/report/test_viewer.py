@@ -71,24 +71,24 @@ def report(runs, tmp_path_factory):
     return path
 
 
+def watch(data, root):
+    spec = "callable_detector(path='test_viewer:watchful')"
+    return se.evaluate(spec, data, out=root / "run").report(root / "report.html")
+
+
 @pytest.fixture(scope="module")
 def boxed(tmp_path_factory):
     """The report of a detector on the packaged clip."""
     root = tmp_path_factory.mktemp("boxed")
     lines = [f"bikes.mp4,{frame},car,20,20,120,120" for frame in range(250)]
     (root / "boxes.csv").write_text("\n".join(["video,frame,label,x0,y0,x1,y1", *lines]))
-    data = f"video(path='{CLIP}', anchors=20, k=10, boxes='{root / 'boxes.csv'}')"
-    spec = "callable_detector(path='test_viewer:watchful')"
-    return se.evaluate(spec, data, out=root / "run").report(root / "report.html")
+    return watch(f"video(path='{CLIP}', anchors=20, k=10, boxes='{root / 'boxes.csv'}')", root)
 
 
 @pytest.fixture(scope="module")
 def followed(tmp_path_factory):
     """The report of the same detector on every frame of the clip, where objects come and go."""
-    root = tmp_path_factory.mktemp("followed")
-    spec = "callable_detector(path='test_viewer:watchful')"
-    data = f"every_frame(path='{CLIP}', cuts='none')"
-    return se.evaluate(spec, data, out=root / "run").report(root / "report.html")
+    return watch(f"every_frame(path='{CLIP}', cuts='none')", tmp_path_factory.mktemp("followed"))
 
 
 @pytest.fixture
@@ -144,13 +144,8 @@ def test_a_film_reaches_as_far_as_was_asked(strict_report):
     predictions = strict_report.evaluated[0].predictions
     anchor = int(np.flatnonzero(predictions.tags["offset"] == 0)[0])
     near = set_film(predictions, anchor, anchor, 2)
-    assert [frame.at for frame in near.frames] == [
-        "2 frames earlier",
-        "1 frame earlier",
-        "anchor",
-        "1 frame later",
-        "2 frames later",
-    ]
+    places = ["2 frames earlier", "1 frame earlier", "anchor", "1 frame later", "2 frames later"]
+    assert [frame.at for frame in near.frames] == places
     assert set_film(predictions, anchor, anchor, 0) is None
     rows = around(predictions, anchor, anchor)
     assert len(rows) <= 2 * AROUND + 1
@@ -201,9 +196,8 @@ def test_films_beyond_the_bound_are_left_to_their_pictures():
     played = [film_reels.play(exhibit) for exhibit in exhibits]
     assert [text is not None for text in played] == [True, True, False, True]
     assert json.loads(played[0])["sheet"] == json.loads(played[3])["sheet"] == 0
-    assert (
-        "film" not in render_html(document, lambda *_: None).split("<article")[1].split("</art")[0]
-    )
+    page = render_html(document, lambda *_: None)
+    assert "film" not in page.split("<article")[1].split("</art")[0]
 
 
 def test_the_films_of_a_report_are_bounded_in_size_and_stored_once(runs, report):
@@ -425,7 +419,5 @@ def test_a_detector_s_film_draws_the_boxes_of_every_frame(open_report, boxed):
     wrong = page.locator(".bars i.wrong")
     assert wrong.count() > 0
     wrong.first.click()
-    assert (
-        "errors: background, missed" in page.locator(".moving").inner_text()
-        or page.locator(".moving img").count()
-    )
+    moving = page.locator(".moving")
+    assert "errors: background, missed" in moving.inner_text() or moving.locator("img").count()

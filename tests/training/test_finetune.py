@@ -87,6 +87,19 @@ def run_tuning(footage, out, **more):
     return run.finetune(run.check(job(footage, out, **more)), watcher), watcher
 
 
+def class_map(folder):
+    """A class map from the first four of the ten classes to those of the data."""
+    path = folder / "map.csv"
+    path.write_text("model,data\n" + "\n".join(f"class {i},{'abcd'[i]}" for i in range(4)))
+    return str(path)
+
+
+def wait_for_checkpoint(command, out):
+    while not list((out / "checkpoints").glob("*.sha256")):
+        assert command.poll() is None, command.communicate()[1]
+        time.sleep(0.005)
+
+
 def words(footage, out, **more):
     """The command of a job."""
     settings = job(footage, out, **more)
@@ -172,9 +185,7 @@ def test_its_report_tells_the_curves_and_how_to_repeat_it(done):
 def test_killed_and_run_again_the_files_are_the_same(footage, done, tmp_path):
     out = tmp_path / "ft"
     victim = Command(*words(footage, out), env=environment())
-    while not list((out / "checkpoints").glob("*.sha256")):
-        assert victim.poll() is None, victim.communicate()[1]
-        time.sleep(0.005)
+    wait_for_checkpoint(victim, out)
     victim.send_signal(signal.SIGKILL)
     victim.communicate()
     assert not (out / "report.html").exists(), "it was over before it could be killed"
@@ -219,18 +230,13 @@ def test_an_interrupt_keeps_a_checkpoint_and_exits_with_130(footage, tmp_path):
     out = tmp_path / "ft"
     command = [*words(footage, out, epochs=4000), "--progress", "json"]
     victim = Command(*command, env=environment())
-    while not list((out / "checkpoints").glob("*.sha256")):
-        assert victim.poll() is None, victim.communicate()[1]
-        time.sleep(0.01)
+    wait_for_checkpoint(victim, out)
     victim.send_signal(signal.SIGINT)
     _, errors = victim.communicate()
     assert victim.returncode == 130
     assert "Traceback" not in errors
-    lines = [json.loads(line) for line in errors.splitlines()]
-    assert lines[-1] == {
-        "event": "stopped",
-        "message": "stopped; run the same command again to go on",
-    }
+    message = "stopped; run the same command again to go on"
+    assert json.loads(errors.splitlines()[-1]) == {"event": "stopped", "message": message}
     assert checkpoint.last_good(out / "checkpoints") is not None
     assert not (out / "weights.pt").exists()
 
@@ -268,22 +274,22 @@ def test_another_training_is_refused_in_the_same_folder(footage, done, change, l
 
 
 def test_a_second_process_is_refused(footage, done):
-    with (
-        hold_run(done.out),
-        pytest.raises(UsageError, match="another process is writing to"),
-    ):
+    with hold_run(done.out), pytest.raises(UsageError, match="another process is writing to"):
         run_tuning(footage, done.out)
 
 
-def test_a_folder_of_something_else_is_refused(footage, tmp_path):
-    (tmp_path / "run.json").write_text('{"job": {}, "cells": []}')
-    with pytest.raises(UsageError, match="holds a run of another kind; choose another --out"):
-        run_tuning(footage, tmp_path)
-
-
-def test_a_damaged_record_is_an_error_in_one_line(footage, tmp_path):
-    (tmp_path / "run.json").write_text('{"kind": "finetune", "jo')
-    with pytest.raises(UsageError, match=r"run.json' is damaged: its 24 bytes are not what was"):
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('{"job": {}, "cells": []}', "holds a run of another kind; choose another --out"),
+        ('{"kind": "finetune", "jo', r"run.json' is damaged: its 24 bytes are not what was"),
+    ],
+)
+def test_a_folder_of_something_else_or_with_a_damaged_record_is_refused(
+    footage, tmp_path, text, line
+):
+    (tmp_path / "run.json").write_text(text)
+    with pytest.raises(UsageError, match=line):
         run_tuning(footage, tmp_path)
 
 
@@ -293,9 +299,8 @@ def test_a_rate_is_searched_recorded_and_shown(footage, tmp_path):
     assert [trial["rate"] for trial in search_record["tried"]] == [1e-3, 3e-4, 1e-4, 3e-5, 1e-5]
     best = min(search_record["tried"], key=lambda trial: trial["held"]["loss"])
     assert search_record["rate"] == best["rate"] == done.history.rounds[0].rate
-    assert any(
-        line.startswith(f"learning rate {best['rate']:g}: best of 5") for line in watcher.lines
-    )
+    chosen = f"learning rate {best['rate']:g}: best of 5"
+    assert any(line.startswith(chosen) for line in watcher.lines)
     _, search, *_ = report.document(done.out, done.record, done.history).sections
     assert search.title == f"Learning rate {best['rate']:g} was chosen among 5"
     assert len(search.tables[0].rows) == 5
@@ -315,24 +320,18 @@ def test_a_loss_that_is_no_number_keeps_what_was_best_before(footage, tmp_path):
     assert "\n" not in line
     good = checkpoint.last_good(tmp_path / "ft" / "checkpoints")
     assert f"the last good checkpoint is {good}" in line
-    history = json.loads((tmp_path / "ft" / "history.json").read_text())
-    assert history["ended"].startswith("stopped: ")
+    ended = json.loads((tmp_path / "ft" / "history.json").read_text())["ended"]
+    assert ended.startswith("stopped: ")
     assert plugins.build("models", parse(f"torch(path='{tmp_path / 'ft'}')")).classes
-    assert (
-        history["ended"].partition(" in epoch")[0] in (tmp_path / "ft" / "report.html").read_text()
-    )
+    assert ended.partition(" in epoch")[0] in (tmp_path / "ft" / "report.html").read_text()
 
 
 def test_a_job_file_says_the_same_as_flags(footage, tmp_path):
     settings = job(footage, tmp_path / "ft", augment="jpeg(levels=0:30)")
+    values = {**settings.record(), "out": settings.out, "workers": 2, "every": 2}
     lines = [
         f"{key} = {json.dumps(value)}"
-        for key, value in {
-            **settings.record(),
-            "out": settings.out,
-            "workers": 2,
-            "every": 2,
-        }.items()
+        for key, value in values.items()
         if value != getattr(training_job.Tuning(), key)
     ]
     (tmp_path / "job.toml").write_text("\n".join(lines))
@@ -398,23 +397,16 @@ def test_before_is_the_base_as_it_was_given_and_not_its_replaced_head(footage, t
 
     Six steps cannot be asserted to have paid where the paired interval holds 0.
     """
-    classes = tmp_path / "map.csv"
-    classes.write_text("model,data\n" + "\n".join(f"class {i},{'abcd'[i]}" for i in range(4)))
-    done, _ = run_tuning(
-        footage, tmp_path / "ft", then_class_map=str(classes), epochs=None, iterations=6, lr="1e-6"
-    )
+    short = {"epochs": None, "iterations": 6, "lr": "1e-6"}
+    done, _ = run_tuning(footage, tmp_path / "ft", then_class_map=class_map(tmp_path), **short)
     validation = run.check(job(footage, "-x")).data.validation.items
     model = plugins.build("models", parse(net(footage)))
     scores = model([example.image() for example in validation])[:, :4]
-    right = [
-        int(s.argmax()) in example.labels for s, example in zip(scores, validation, strict=True)
-    ]
+    right = [int(s.argmax()) in item.labels for s, item in zip(scores, validation, strict=True)]
     accuracy_gain = done.comparison.gain
     assert accuracy_gain.metric == "accuracy"
-    assert (accuracy_gain.before.value, accuracy_gain.before.n) == (
-        sum(right) / len(right),
-        len(validation),
-    )
+    assert accuracy_gain.before.value == sum(right) / len(right)
+    assert accuracy_gain.before.n == len(validation)
     assert accuracy_gain.after.value == done.history.best.measures["accuracy"]
     gap = accuracy_gain.difference
     assert gap.low <= 0 <= gap.high
@@ -440,20 +432,13 @@ def test_a_base_that_cannot_name_the_classes_has_no_before(done):
 @pytest.mark.parametrize(
     ("before", "after", "title"),
     [
+        (20, 40, "Fine-tuning raised accuracy on the held-out data: 50.0 % before, 100"),
+        (40, 20, "Fine-tuning lowered accuracy on the held-out data: 100.0 % before, "),
+        # the interval lies above 0, and p is 0.125
         (
-            range(20),
-            range(40),
-            "Fine-tuning raised accuracy on the held-out data: 50.0 % before, 100",
-        ),
-        (
-            range(40),
-            range(20),
-            "Fine-tuning lowered accuracy on the held-out data: 100.0 % before, ",
-        ),
-        (
-            range(20),
-            range(24),  # the interval lies above 0, and p is 0.125
-            "Did fine-tuning help? No clear change in accuracy on the held-out data: 50.0 % before",
+            20,
+            24,
+            "Did fine-tuning help? No clear change in accuracy on the held-out data: 50.0 % b",
         ),
     ],
 )
@@ -461,10 +446,8 @@ def test_training_is_only_said_to_have_helped_where_the_paired_interval_shows_it
     before, after, title
 ):
     """40 images of 40 videos: 20 more right, 20 fewer, or two more (Tango's interval holds 0)."""
-    sides = (
-        Trials(np.isin(np.arange(40), right), np.arange(40).astype(str))
-        for right in (before, after)
-    )
+    images = np.arange(40)
+    sides = (Trials(images < right, images.astype(str)) for right in (before, after))
     both = HeldOutComparison(gain("accuracy", *sides), "")
     assert both.title.replace("\u202f", " ").startswith(title)
     assert (both.claim is None) == title.startswith("Did")
@@ -472,11 +455,8 @@ def test_training_is_only_said_to_have_helped_where_the_paired_interval_shows_it
 
 def test_base_and_tuned_are_measured_afterwards(footage, tmp_path):
     data = job(footage, "-").data.replace("anchors='all', k=0", "anchors=3, k=2")
-    classes = tmp_path / "map.csv"
-    classes.write_text("model,data\n" + "\n".join(f"class {i},{'abcd'[i]}" for i in range(4)))
-    done, _ = run_tuning(
-        footage, tmp_path / "ft", then=[data], then_class_map=str(classes), epochs=1
-    )
+    then = {"then": [data], "then_class_map": class_map(tmp_path)}
+    done, _ = run_tuning(footage, tmp_path / "ft", **then, epochs=1)
     assert done.gains is not None
     assert {evaluation.predictions.model for evaluation in done.gains.evaluated} == {"net", "ft"}
     assert (tmp_path / "ft" / "then" / "report.html").is_file()

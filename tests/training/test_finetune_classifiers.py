@@ -70,6 +70,24 @@ def build_model(spec):
     return plugins.build("models", parse(spec))
 
 
+def save(task, folder):
+    """The spec of the folder that a training writes."""
+    checkpoint_format.write(folder, task.record(), task.module.state_dict())
+    return f"torch(path='{folder}')"
+
+
+def call_refused(call, *arguments):
+    """The one line with which a call is refused."""
+    with pytest.raises(UsageError) as error:
+        call(*arguments)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def softmaxed(net):
+    return toy("softmaxed", net).replace("'size': 64", "'size': 64, 'output': 'probabilities'")
+
+
 def prepare_batch(task, training_set):
     return [task.prepare(example, task.fit(example.image())) for example in training_set.items]
 
@@ -108,9 +126,7 @@ def test_lite0_overfits_8_frames_and_is_read_back(lite0, davis, tmp_path):
     assert losses[-1] < losses[0] / 5
     assert after["n"] == 8
 
-    folder = tmp_path / "models" / "ft"
-    checkpoint_format.write(folder, task.record(), module.state_dict())
-    model = build_model(f"torch(path='{folder}')")
+    model = build_model(save(task, tmp_path / "models" / "ft"))
     assert model.recipe["runtime"] == "onnx", model.recipe
     assert model.cacheable
     assert model.name == "ft"
@@ -203,17 +219,12 @@ def test_heads_of_libraries_are_replaced_and_read_back(spec, layers, tmp_path, p
     before = {name: weight.clone() for name, weight in base.gradient.module.state_dict().items()}
     task = classification(base, spec, build_examples([[0], [1], [2]]))
     assert task.record()["head"]["layers"] == layers
-    assert {
-        name for name, weight in task.module.state_dict().items() if weight.shape[:1] == (3,)
-    } >= {f"{layer}.weight" for layer in layers}
-    after = base.gradient.module.state_dict()
+    tuned, after = task.module.state_dict(), base.gradient.module.state_dict()
+    assert all(tuned[f"{layer}.weight"].shape[0] == 3 for layer in layers)
     assert all(torch.equal(after[name], before[name]) for name in before), "the base stays"
     again = with_head(base.gradient.module, task.preprocessing.size, 3).state_dict()
-    assert all(
-        torch.equal(weight, again[name]) for name, weight in task.module.state_dict().items()
-    )
-    checkpoint_format.write(tmp_path / "ft", task.record(), task.module.state_dict())
-    model = build_model(f"torch(path='{tmp_path}/ft', runtime='torch')")
+    assert all(torch.equal(weight, again[name]) for name, weight in tuned.items())
+    model = build_model(save(task, tmp_path / "ft").replace(")", ", runtime='torch')"))
     pixels = [torch.from_numpy(_input(task, photo))[None] for photo in photos]
     with torch.no_grad():
         expected = torch.cat([task.module.eval()(tensor).softmax(1) for tensor in pixels]).numpy()
@@ -264,21 +275,16 @@ def test_transformers_learn_are_read_back_and_begin_from_scratch(tmp_path, photo
     batch = prepare_batch(task, training_set)
     module, losses = train_module(task, batch, 60, rate=1e-2)
     assert losses[-1] < losses[0] / 5
-    checkpoint_format.write(tmp_path / "ft", task.record(), module.state_dict())
-    model = build_model(f"torch(path='{tmp_path}/ft')")
+    model = build_model(save(task, tmp_path / "ft"))
     with torch.no_grad():
         expected = torch.cat([module(example[0][None]).softmax(1) for example in batch]).numpy()
-    np.testing.assert_allclose(
-        model([example.image() for example in training_set.items]), expected, atol=1e-4
-    )
+    answered = model([example.image() for example in training_set.items])
+    np.testing.assert_allclose(answered, expected, atol=1e-4)
 
     fresh = classification(base, spec, training_set, Learning(from_scratch=True, seed=3))
     fresh_weights, before = fresh.module.state_dict(), base.gradient.module.state_dict()
-    same = [
-        name
-        for name in before
-        if name in fresh_weights and torch.equal(fresh_weights[name], before[name])
-    ]
+    common = before.keys() & fresh_weights.keys()
+    same = [name for name in common if torch.equal(fresh_weights[name], before[name])]
     # what every model of the kind begins with: ones and zeros
     assert all(before[name].std() == 0 for name in same), same
 
@@ -294,24 +300,20 @@ def test_a_base_that_answers_in_the_classes_keeps_its_head(net, tmp_path):
 
 def test_a_tuned_model_is_trained_further_and_remembers_its_first_base(net, tmp_path, photos):
     first = classification(build_model(net), net, build_examples([[0], [1], [2]]))
-    checkpoint_format.write(tmp_path / "one", first.record(), first.module.state_dict())
-    spec = f"torch(path='{tmp_path}/one', runtime='torch')"
+    spec = save(first, tmp_path / "one").replace(")", ", runtime='torch')")
     four = build_examples([[0], [3]], Classes(("a", "b", "c", "d")))
     second = classification(build_model(spec), spec, four, Learning(several=True))
     assert second.record()["build"] == net
     assert second.record()["base"]["name"] == "one"
-    checkpoint_format.write(tmp_path / "two", second.record(), second.module.state_dict())
+    two = save(second, tmp_path / "two")
     shutil.rmtree(tmp_path / "one")
-    scores = build_model(f"torch(path='{tmp_path}/two')")(photos)
-    assert scores.shape == (2, 4)
+    assert build_model(two)(photos).shape == (2, 4)
     # and from independent probabilities back to one label
-    spec = f"torch(path='{tmp_path}/two', runtime='torch')"
+    spec = two.replace(")", ", runtime='torch')")
     third = classification(build_model(spec), spec, build_examples([[0], [1], [2]]))
     assert third.output == "logits"
-    checkpoint_format.write(tmp_path / "three", third.record(), third.module.state_dict())
-    np.testing.assert_allclose(
-        build_model(f"torch(path='{tmp_path}/three')")(photos).sum(axis=1), 1
-    )
+    scores = build_model(save(third, tmp_path / "three"))(photos)
+    np.testing.assert_allclose(scores.sum(axis=1), 1)
 
 
 def test_several_labels_are_learned_as_probabilities_of_their_own(net, tmp_path):
@@ -329,9 +331,9 @@ def test_several_labels_are_learned_as_probabilities_of_their_own(net, tmp_path)
     right = np.mean([truth[row, best] for row, best in enumerate(scores.argmax(axis=1))])
     assert judge_batch(task, task.module, batch)["accuracy"] == pytest.approx(right)
 
-    checkpoint_format.write(tmp_path / "ft", task.record(), task.module.state_dict())
+    folder = save(task, tmp_path / "ft")
     for runtime in ("torch", "onnx"):
-        model = build_model(f"torch(path='{tmp_path}/ft', runtime='{runtime}')")
+        model = build_model(folder.replace(")", f", runtime='{runtime}')"))
         assert model.settings.output == "probabilities"
         answered = model([example.image() for example in training_set.items])
         np.testing.assert_allclose(answered, chance, atol=1e-5)
@@ -362,9 +364,8 @@ def test_any_label_of_an_image_is_right(net):
 
 def test_the_new_head_is_drawn_by_its_seed_alone(net):
     def head(seed):
-        return classification(
-            build_model(net), net, build_examples([[0], [1]]), Learning(seed=seed)
-        ).module.linear
+        two, learning = build_examples([[0], [1]]), Learning(seed=seed)
+        return classification(build_model(net), net, two, learning).module.linear
 
     torch.manual_seed(1)
     layer = head(0)
@@ -398,10 +399,8 @@ def test_small_batches_leave_batch_normalisation_as_it_is(net):
         assert norm.training, "settled only while the loss is taken"
         task.loss(task.module, batch[:FEWEST])
     assert not torch.equal(norm.running_mean, before)
-    assert (
-        classification(build_model(spec), spec, training_set, Learning(from_scratch=True)).fewest
-        == 2
-    )
+    fresh = classification(build_model(spec), spec, training_set, Learning(from_scratch=True))
+    assert fresh.fewest == 2
 
 
 @pytest.mark.parametrize(
@@ -431,39 +430,24 @@ def test_training_from_scratch_initialises_every_weight_by_the_seed(spec, net):
 def test_bases_that_cannot_be_trained_are_refused(net, tmp_path, lite0):
     training_set = build_examples([[0], [1]])
 
-    def read_refusal(model, spec=net, **learning):
-        with pytest.raises(UsageError) as error:
-            classification(model, spec, training_set, Learning(**learning))
-        assert "\n" not in str(error.value)
-        return str(error.value)
-
-    spec = toy("stuck", net)
-    assert "1 weight of Stuck cannot be reset, first 'gain'" in read_refusal(
-        build_model(spec), spec, from_scratch=True
-    )
-    assert "no fully connected layer or 1 × 1 convolution of Headless gives its 10 scores" in (
-        read_refusal(build_model(toy("headless", net)))
-    )
-    assert "ends in a softmax, which cannot be trained on several labels" in read_refusal(
-        build_model(
-            toy("softmaxed", net).replace("'size': 64", "'size': 64, 'output': 'probabilities'")
-        ),
-        several=True,
-    )
     network = toy_networks.net()
     torch.jit.trace(network, torch.zeros(1, 3, 64, 64)).save(tmp_path / "net.pt")
     traced = net.replace("py:toy_networks:net", str(tmp_path / "net.pt"))
-    assert "is compiled, and its head cannot be replaced" in read_refusal(build_model(traced))
     torch.onnx.export(network, (torch.zeros(1, 3, 64, 64),), tmp_path / "net.onnx", dynamo=False)
     onnx = net.replace("torch(", "onnx(").replace("py:toy_networks:net", f"{tmp_path}/net.onnx")
     onnx = onnx.replace("runtime='torch', ", "")
-    assert "has no gradients to train by: it is run by onnx; give the torch model" in (
-        read_refusal(build_model(onnx))
-    )
     function = "callable(path='py:toy_networks:brightness')"
-    assert "brightness has no gradients to train by: it is run by python" in read_refusal(
-        build_model(function)
-    )
+    ungradable = "has no gradients to train by: it is run by"
+    for spec, line, learning in (
+        (toy("stuck", net), "1 weight of Stuck cannot be reset, first 'gain'", {"from_scratch": 1}),
+        (toy("headless", net), "no fully connected layer or 1 × 1 convolution of Headless", {}),
+        (softmaxed(net), "a softmax, which cannot be trained on several labels", {"several": True}),
+        (traced, "is compiled, and its head cannot be replaced", {}),
+        (onnx, f"{ungradable} onnx; give the torch model", {}),
+        (function, f"brightness {ungradable} python", {}),
+    ):
+        arguments = (build_model(spec), spec, training_set, Learning(**learning))
+        assert line in call_refused(classification, *arguments)
 
 
 def test_a_detector_is_no_classifier(net):
@@ -473,7 +457,7 @@ def test_a_detector_is_no_classifier(net):
 
 
 def test_networks_that_end_in_a_softmax_learn_too(net, tmp_path):
-    spec = toy("softmaxed", net).replace("'size': 64", "'size': 64, 'output': 'probabilities'")
+    spec = softmaxed(net)
     training_set = build_examples([[0], [1], [2]])
     task = classification(build_model(spec), spec, training_set)
     batch = prepare_batch(task, training_set)
@@ -481,52 +465,44 @@ def test_networks_that_end_in_a_softmax_learn_too(net, tmp_path):
         chance = task.module.eval()(torch.stack([example[0] for example in batch]))
     expected = -chance[range(3), range(3)].log().mean()
     assert judge_batch(task, task.module, batch)["loss"] == pytest.approx(float(expected), rel=1e-5)
-    checkpoint_format.write(tmp_path / "ft", task.record(), task.module.state_dict())
-    model = build_model(f"torch(path='{tmp_path}/ft')")
+    model = build_model(save(task, tmp_path / "ft"))
     answered = model([example.image() for example in training_set.items])
     np.testing.assert_allclose(answered, chance.numpy(), atol=1e-5)
 
 
 def test_folders_that_hold_no_model_are_refused(net, tmp_path):
-    def read_refusal(spec):
-        with pytest.raises(UsageError) as error:
-            build_model(spec)
-        assert "\n" not in str(error.value)
-        return str(error.value)
-
     folder = tmp_path / "ft"
     folder.mkdir()
     spec = f"torch(path='{folder}')"
-    assert f"the folder '{folder}' has no model.json; give one that finetune wrote" in read_refusal(
-        spec
-    )
+
+    def read_refusal(more=""):
+        return call_refused(build_model, spec.replace(")", f"{more})"))
+
+    missing = f"the folder '{folder}' has no model.json; give one that finetune wrote"
+    assert missing in read_refusal()
     task = classification(build_model(net), net, build_examples([[0], [1]]))
-    checkpoint_format.write(folder, task.record(), task.module.state_dict())
-    assert "sets its classes itself; leave out classes=" in read_refusal(
-        f"torch(path='{folder}', classes='vid30')"
-    )
+    save(task, folder)
+    assert "sets its classes itself; leave out classes=" in read_refusal(", classes='vid30'")
     written = (folder / "model.json").read_text()
     weights = (folder / "weights.pt").read_bytes()
     (folder / "weights.pt").write_bytes(weights[:-10])
-    assert "weights.pt' does not match model.json; copy both" in read_refusal(spec)
+    assert "weights.pt' does not match model.json; copy both" in read_refusal()
     (folder / "weights.pt").unlink()
-    assert "weights.pt' does not match model.json; copy both" in read_refusal(spec)
+    assert "weights.pt' does not match model.json; copy both" in read_refusal()
     (folder / "weights.pt").write_bytes(weights)
     (folder / "model.json").write_text(written.replace('"version": 1', '"version": 2'))
-    assert (
-        "model.json' was changed after finetune wrote it; copy it again or run finetune"
-        in read_refusal(spec)
-    )
+    changed = "model.json' was changed after finetune wrote it; copy it again or run finetune"
+    assert changed in read_refusal()
     (folder / "model.json").write_text(written)
     forge_record(folder / "model.json", lambda record: record.update(version=2))
-    assert "holds a classifier of version 2; this steadyeye reads 1" in read_refusal(spec)
+    assert "holds a classifier of version 2; this steadyeye reads 1" in read_refusal()
     (folder / "model.json").write_text(written[:100])
-    assert "model.json' was changed after finetune wrote it" in read_refusal(spec)
+    assert changed in read_refusal()
     (folder / "model.json").write_text(written)
     checkpoint_format.write(folder, task.record(), {"linear.weight": torch.zeros(3, 8)})
-    assert "weights.pt' does not fit: '" in read_refusal(spec)
+    assert "weights.pt' does not fit: '" in read_refusal()
     (tmp_path / "ten.txt").unlink()
-    assert f"'{folder}' is built from {net}: no class list at" in read_refusal(spec)
+    assert f"'{folder}' is built from {net}: no class list at" in read_refusal()
 
 
 def test_the_architecture_is_built_without_weights():

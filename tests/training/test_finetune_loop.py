@@ -39,9 +39,8 @@ def start(folder, *more, **environment):
 
 
 def read_results(folder):
-    return {
-        name: (folder / name).read_bytes() for name in ("history.json", "weights.pt", "last.pt")
-    }
+    names = ("history.json", "weights.pt", "last.pt")
+    return {name: (folder / name).read_bytes() for name in names}
 
 
 def run_whole(folder):
@@ -87,10 +86,8 @@ def test_a_checkpoint_cut_short_gives_way_to_the_one_before_it(whole, tmp_path):
     latest = tmp_path / "checkpoints" / "step-0000007.pt"
     latest.write_bytes(latest.read_bytes()[:-100])
     lines = run_whole(tmp_path)
-    assert lines[0] == (
-        f"the checkpoint '{latest}' was changed after it was written; continuing from "
-        "step-0000006.pt"
-    )
+    changed = f"the checkpoint '{latest}' was changed after it was written; "
+    assert lines[0] == f"{changed}continuing from step-0000006.pt"
     assert lines[1] == "continuing after step 6 of 16"
     assert read_results(tmp_path) == read_results(whole)
 
@@ -118,10 +115,8 @@ def test_an_altered_checkpoint_is_reported_and_without_any_training_starts_again
         file.write_bytes(content)
     watcher = RecordingWatcher()
     went = train(lesson(), COURSE, tmp_path, watcher)
-    assert [line.rpartition("; ")[2] for line in watcher.lines[:2]] == [
-        "continuing from step-0000002.pt",
-        "starting again",
-    ]
+    ends = [line.rpartition("; ")[2] for line in watcher.lines[:2]]
+    assert ends == ["continuing from step-0000002.pt", "starting again"]
     assert went.step == 16
 
 
@@ -150,6 +145,10 @@ def test_training_overfits_32_frames(tmp_path):
     assert went.rounds[-1].loss < 0.1 < went.rounds[0].loss
 
 
+def check_finite(file):
+    assert all(torch.isfinite(v.double()).all() for v in checkpoint.read(file).module.values())
+
+
 def test_a_loss_that_is_no_number_stops_it_and_says_where(tmp_path):
     toy_lesson = lesson(broken_at="bikes.mp4/000031")
     steps = EpochSteps(20, COURSE)
@@ -164,9 +163,7 @@ def test_a_loss_that_is_no_number_stops_it_and_says_where(tmp_path):
     if at:
         good = checkpoint.path(tmp_path, at)
         assert f"the last good checkpoint is {good};" in line
-        assert all(
-            torch.isfinite(value.double()).all() for value in checkpoint.read(good).module.values()
-        )
+        check_finite(good)
     else:
         assert "there is no checkpoint yet" in line
     assert "\n" not in line
@@ -178,7 +175,7 @@ def test_weights_that_overflow_are_never_kept(tmp_path):
     with pytest.raises(DivergedError, match=r"is (nan|inf|no finite number) in epoch|a weight"):
         train(overflow_gradient(lesson()), course, tmp_path, RecordingWatcher())
     for file in tmp_path.glob("step-*.pt"):
-        assert all(torch.isfinite(v.double()).all() for v in checkpoint.read(file).module.values())
+        check_finite(file)
 
 
 def overflow_gradient(toy_lesson):
@@ -268,15 +265,12 @@ def test_processes_share_a_batch(ranks):
 
 def test_the_rate_falls_on_a_plateau_and_at_steps():
     fall = Plateau(0.1, 1)
-    rates = [
-        hyperparameters.learning_rate(fall, 1.0, 0, [1, 2, 2, 2, 2, 2, 3][:n]) for n in range(8)
-    ]
+    went = [1, 2, 2, 2, 2, 2, 3]
+    rates = [hyperparameters.learning_rate(fall, 1.0, 0, went[:n]) for n in range(8)]
     # by hand: two rounds without a gain, and two more
     assert rates == pytest.approx([1, 1, 1, 1, 0.1, 0.1, 0.01, 0.01])
-    steps = [
-        hyperparameters.learning_rate(Falling((20, 30)), 1e-2, at, [])
-        for at in (0, 19, 20, 29, 30, 40)
-    ]
+    stairs, places = Falling((20, 30)), (0, 19, 20, 29, 30, 40)
+    steps = [hyperparameters.learning_rate(stairs, 1e-2, at, []) for at in places]
     assert steps == pytest.approx([1e-2, 1e-2, 1e-3, 1e-3, 1e-4, 1e-4])
     assert hyperparameters.find_best_round([1, 3, 3]) == 1
     assert [hyperparameters.is_over([1, 3, 3, 2][:n], 2) for n in range(5)] == [False] * 4 + [True]
@@ -303,10 +297,9 @@ def test_half_precision_is_refused_where_it_does_not_run(tmp_path):
 
 
 def test_bfloat16_trains_with_weights_in_fp32(tmp_path):
-    went = train(
-        lesson(), replace(COURSE, epochs=1, precision="bf16"), tmp_path, RecordingWatcher()
-    )
-    plain = train(lesson(), replace(COURSE, epochs=1), tmp_path / "plain", RecordingWatcher())
+    course = replace(COURSE, epochs=1)
+    went = train(lesson(), replace(course, precision="bf16"), tmp_path, RecordingWatcher())
+    plain = train(lesson(), course, tmp_path / "plain", RecordingWatcher())
     assert went.losses != plain.losses
     assert went.losses == pytest.approx(plain.losses, rel=0.2)
     state = checkpoint.read(checkpoint.path(tmp_path, 4))
@@ -321,13 +314,8 @@ def test_images_are_decoded_ahead_in_order_and_once_where_there_is_room():
         decoded_ids.append(example.id)
         return example.image()
 
-    watched = replace(
-        toy_lesson,
-        learn=replace(
-            toy_lesson.learn,
-            items=tuple(replace(e, image=lambda e=e: count_image(e)) for e in items),
-        ),
-    )
+    counted = tuple(replace(e, image=lambda e=e: count_image(e)) for e in items)
+    watched = replace(toy_lesson, learn=replace(toy_lesson.learn, items=counted))
     batches = [(0, 0, [3, 1]), (1, 0, [0])]
     cache = ImageCache(toy_lesson.task.fit)
     for _ in range(2):
@@ -390,9 +378,8 @@ def test_two_processes_train_as_one(tmp_path):
         json.loads((tmp_path / folder / "history.json").read_text()) for folder in ("two", "one")
     )
     assert two_ranks["losses"] == pytest.approx(one_rank["losses"], rel=1e-4)
-    assert two_ranks["rounds"][-1]["held"] == pytest.approx(
-        one_rank["rounds"][-1]["held"], rel=1e-3
-    )
+    first, second = (history["rounds"][-1]["held"] for history in (two_ranks, one_rank))
+    assert first == pytest.approx(second, rel=1e-3)
 
 
 # --- its report

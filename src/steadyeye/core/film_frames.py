@@ -119,6 +119,12 @@ def around(predictions: Predictions, before: int, after: int) -> list[int]:
     return [int(row) for row in rows[np.argsort(frame[rows], kind="stable")]]
 
 
+def say_time(predictions: Predictions, rows: NDArray[np.intp]) -> str:
+    """The time in the video from the first to the last of some rows, `0:01–0:02`."""
+    first, last = np.asarray(predictions.tags["seconds"])[rows[[0, -1]]].tolist()
+    return f"{clock(first)}–{clock(last)}"
+
+
 def _own_frame(predictions: Predictions, row: int) -> FilmFrame:
     tags = predictions.tags
     at = clock(float(tags["seconds"][row])) if "seconds" in tags else f"frame {tags['frame'][row]}"

@@ -131,7 +131,8 @@ def read_items(
             )
             for i, label in enumerate(labels)
         ]
-        check_pixels(_find_farthest(boxes), "the data")
+        largest = (float(objects.boxes.max()) for objects in boxes if len(objects))
+        check_pixels(max(largest, default=0.0), "the data")
         truths = [present(objects) for objects in boxes]
     marks = [] if boxes is None else [_box_mark(objects) for objects in boxes]
     return _Items(
@@ -182,11 +183,6 @@ def _note_unreadable(keys: Sequence[str]) -> list[str]:
     """How many images cannot be read, and why the first cannot; nothing where all can."""
     why = [key.removeprefix(UNREADABLE) for key in keys if key.startswith(UNREADABLE)]
     return [f"{number_of(len(why), 'image')} that cannot be read, first:{why[0]}"] if why else []
-
-
-def _find_farthest(of_images: Sequence[Boxes]) -> float:
-    """The largest coordinate of all boxes, 0 if there are none."""
-    return max((float(objects.boxes.max()) for objects in of_images if len(objects)), default=0.0)
 
 
 def _box_mark(objects: Boxes) -> str:

@@ -15,7 +15,7 @@ from steadyeye.core.report_types import Table
 from steadyeye.core.stats.intervals import Interval
 from steadyeye.core.types import Image, Tag
 from steadyeye.explain.context import Step
-from steadyeye.explain.effects import ProbeEffects, difference, match_targets, mean
+from steadyeye.explain.effects import ProbeEffects, cluster_targets, difference, match_targets, mean
 from steadyeye.explain.saliency import (
     SIDE,
     area,
@@ -65,8 +65,6 @@ class Attribution:
 
     row: int
     cause: str
-    image: str
-    video: str
     share: float
     area: float
     map: NDArray[np.float64]
@@ -144,8 +142,10 @@ def _attribute_masks(
     if method(predictions) == "rise":
         saliency = rise(left[under], stack)
         even = rise((stack * evenly(box)).sum(axis=(1, 2)), stack)
-        halves = [rise(left[under[half::2]], stack[half::2]) for half in (0, 1)]
-        agreement = _agreement(*halves)
+        halves = [rise(left[under[half::2]], stack[half::2]).ravel() for half in (0, 1)]
+        # a uniform map has no correlation
+        if all(half.std() for half in halves):
+            agreement = float(np.corrcoef(halves[0], halves[1])[0, 1])
     else:
         saliency = occlusion(left[whole] - left[under], stack)
         even = occlusion((stack * evenly(box)).sum(axis=(1, 2)), stack)
@@ -180,17 +180,8 @@ def _about(predictions: Predictions, row: int) -> dict[str, Any]:
     return {
         "row": row,
         "cause": str(tags["cause"][row]),
-        "image": str(tags["image"][row]),
-        "video": str(tags["video"][row]),
         "area": area(box, float(tags["height"][row]), float(tags["width"][row])),
     }
-
-
-def _agreement(first: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-    """The correlation of two maps; NaN if either is uniform."""
-    if not first.std() or not other.std():
-        return nan
-    return float(np.corrcoef(first.ravel(), other.ravel())[0, 1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,12 +203,12 @@ class InsideShares:
     @property
     def area(self) -> NDArray[np.float64]:
         """(m,) the area of each box as a share of its image."""
-        return np.array([attribution.area for attribution in self.attributions])
+        return np.array([item.area for item in self.attributions])
 
     @property
     def even(self) -> NDArray[np.float64]:
         """(m,) the share for a score that depends on the box alone, with the same masks."""
-        return np.array([attribution.even for attribution in self.attributions])
+        return np.array([item.even for item in self.attributions])
 
     @property
     def excess(self) -> ProbeEffects:
@@ -230,24 +221,21 @@ def measure_inside_shares(
     predictions: Predictions, attributions: Sequence[Attribution]
 ) -> InsideShares:
     """The attributions of a model, for targets with a map."""
-    finite = tuple(attribution for attribution in attributions if np.isfinite(attribution.share))
-    rows = np.array([attribution.row for attribution in finite], dtype=np.intp)
-    cause = np.array([attribution.cause for attribution in finite], dtype=np.str_)
-    video = np.array([attribution.video for attribution in finite], dtype=np.str_)
-    image = np.array([attribution.image for attribution in finite], dtype=np.str_)
-    # the control's images are other images, even with equal ids
-    apart = (cause == "") & (predictions.probe.get("reference") is not None)
+    finite = tuple(item for item in attributions if np.isfinite(item.share))
+    rows, tags = np.array([item.row for item in finite], dtype=np.intp), predictions.tags
+    targets = zip(tags["cause"].tolist(), tags["target"].tolist(), strict=True)
+    cluster, of = cluster_targets(predictions, rows)
     effects = ProbeEffects(
         plain=rows,
         changed=(),
-        change=np.array([attribution.share for attribution in finite]),
-        vanished=np.array([attribution.gone for attribution in finite]),
+        change=np.array([item.share for item in finite]),
+        vanished=np.array([item.gone for item in finite]),
         confident=np.full(len(finite), np.nan),
-        cause=cause,
-        label=np.asarray(predictions.tags["own_label"])[rows],
-        cluster=np.char.add(np.where(apart, "control/", ""), video),
-        of="images" if np.array_equal(video, image) else "videos",
-        lost=len(set(_targets(predictions))) - len(finite),
+        cause=np.asarray(tags["cause"])[rows],
+        label=np.asarray(tags["own_label"])[rows],
+        cluster=cluster,
+        of=of,
+        lost=len(set(targets)) - len(finite),
         matches=match_targets(predictions),
     )
     return InsideShares(predictions, finite, effects)
@@ -280,16 +268,11 @@ def table(shares: InsideShares) -> Table:
     cells = ("mistakes − correct detections (pp)", f"{both.n:,}", "—", format_gap(both), "—", "—")
     body.append((*cells, format_gap(difference(shares.excess)), both.method))
     header = (
-        "",
-        "n",
-        effects.of,
-        "inside the box",
-        "uniform map",
-        "box only",
-        "inside − uniform (pp)",
+        *("", "n", effects.of, "inside the box", "uniform map", "box only"),
+        *("inside − uniform (pp)", "interval"),
     )
     caption = f"{shares.model}: share of Σ|attribution| inside the box"
-    return Table(caption, (*header, "interval"), tuple(body), open=True)
+    return Table(caption, header, tuple(body), open=True)
 
 
 def groups(effects: ProbeEffects) -> list[tuple[str, NDArray[np.bool_]]]:
@@ -298,8 +281,3 @@ def groups(effects: ProbeEffects) -> list[tuple[str, NDArray[np.bool_]]]:
     rows = [("mistakes", effects.mistake)] if len(causes) != 1 else []
     rows += [(cause, effects.cause == cause) for cause in causes]
     return [*rows, (CONTROL, ~effects.mistake)]
-
-
-def _targets(predictions: Predictions) -> list[tuple[str, str]]:
-    tags = predictions.tags
-    return list(zip(tags["cause"].tolist(), tags["target"].tolist(), strict=True))

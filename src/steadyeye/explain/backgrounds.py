@@ -20,6 +20,7 @@ from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.seeds import fingerprint, stream
 from steadyeye.core.types import Classes, Image, Labels, Sample
+from steadyeye.data.annotations.coco_geometry import extent
 from steadyeye.data.images import image_file
 from steadyeye.explain.context import Subject
 from steadyeye.explain.targets import OVERLAP, Target
@@ -149,13 +150,14 @@ def read_backgrounds(folder: str) -> list[Background]:
     paths = sorted(p for p in root.glob("*") if p.suffix.lower() in image_file.SUFFIXES)
     if not paths:
         raise UsageError(f"no image in the folder of backgrounds '{folder}'; give another folder")
+
+    def fit_file(path: Path, size: Size) -> Image:
+        return covering(image_file.read(path), size)
+
+    marks = (fingerprint("file", path.name, path.read_bytes()) for path in paths)
     return [
-        Background(
-            path.name,
-            partial(_of_file, path),
-            fingerprint("file", path.name, path.read_bytes()),
-        )
-        for path in paths
+        Background(path.name, partial(fit_file, path), mark)
+        for path, mark in zip(paths, marks, strict=True)
     ]
 
 
@@ -182,8 +184,7 @@ def select_qualifying(
     np.maximum.at(highest, detections.image, detections.score)
     # images without a prediction do not qualify
     bad = exceed_score(highest, NOTHING) | ~predictions.valid
-    background_names = np.asarray(predictions.tags["background"])
-    refused = set(background_names[bad].tolist())
+    refused = set(np.asarray(predictions.tags["background"])[bad].tolist())
     why = ""
     if refused:
         row = int(np.flatnonzero(bad)[np.argmax(highest[bad])])
@@ -193,10 +194,6 @@ def select_qualifying(
         class_name = predictions.model_classes[detections.label[best]]
         why = f"in '{predictions.ids[row]}' it detects '{class_name}' with {highest[row]:.2f}"
     return [background for background in backgrounds if background.name not in refused], why
-
-
-def _of_file(path: Path, size: Size) -> Image:
-    return covering(image_file.read(path), size)
 
 
 def _make_background(subject: Subject, kind: str, number: int) -> Background:
@@ -253,7 +250,7 @@ def of_truth(sample: Sample, target: Target) -> NDArray[np.bool_] | None:
 def nearest(masks: NDArray[np.bool_], target: Target) -> NDArray[np.bool_] | None:
     """(h, w) the one of (n, h, w) masks whose box overlaps the target best, None at IoU ≤ 0.5."""
     masks = masks[masks.any(axis=(1, 2))]
-    boxes = [_extent(mask) for mask in masks]
+    boxes = [extent(mask) for mask in masks]
     if not boxes:
         return None
     overlap = iou(np.array([target.box]), np.array(boxes))[0]
@@ -280,8 +277,3 @@ def grabcut(image: Image, target: Target) -> NDArray[np.bool_] | None:
     cv2.grabCut(image, state, box, models[0], models[1], ROUNDS, cv2.GC_INIT_WITH_RECT)
     foreground = (state == cv2.GC_FGD) | (state == cv2.GC_PR_FGD)
     return foreground if foreground.any() else None
-
-
-def _extent(mask: NDArray[np.bool_]) -> tuple[float, float, float, float]:
-    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
-    return float(columns[0]), float(rows[0]), float(columns[-1] + 1), float(rows[-1] + 1)

@@ -95,31 +95,6 @@ def cutoff(model: Detector, predictions: Predictions) -> float:
     return float(raw.score.min()) if raw is not None and len(raw.score) else 0.0
 
 
-def refuse_cut(subject: Subject, probe: str, nothing: float) -> None:
-    """Raises `ProbeError` if the detector's threshold is above `nothing`.
-
-    It cannot then show whether an image has a detection above `nothing`.
-    """
-    cut = cutoff(subject.model, subject.predictions)
-    if cut > nothing:
-        raise ProbeError(
-            f"{probe}: {subject.model.name} gives no score below {cut:.2f}, so it cannot be "
-            f"tested whether it finds nothing above {nothing:g}; lower its own threshold, or if "
-            "it has none set function.threshold = 0.0"
-        )
-
-
-def note_cut(subject: Subject, nothing: float) -> tuple[str, ...]:
-    """A caveat if the detector's threshold is above `nothing`; otherwise empty."""
-    cut = cutoff(subject.model, subject.predictions)
-    if cut <= nothing:
-        return ()
-    return (
-        f"{subject.model.name} gives no score below {cut:.2f}: a detection that falls below "
-        "counts as gone, with probability 0, so changes are overestimated",
-    )
-
-
 @dataclass(frozen=True, eq=False)
 class ProbeGrid:
     """A `Source` of targets × steps, the steps of a target following each other.

@@ -104,7 +104,7 @@ def effects(predictions: Predictions, plain: NDArray[np.bool_]) -> ProbeEffects:
             lost += 1
     at = np.array(firsts, dtype=np.intp)
     p = matches.probability
-    video, image = np.asarray(tags["video"])[at], np.asarray(tags["image"])[at]
+    cluster, of = cluster_targets(predictions, at)
     return ProbeEffects(
         plain=at,
         changed=tuple(changed),
@@ -113,14 +113,23 @@ def effects(predictions: Predictions, plain: NDArray[np.bool_]) -> ProbeEffects:
         confident=np.array([(p[rows] > predictions.probe["score"]).mean() for rows in changed]),
         cause=np.asarray(tags["cause"])[at],
         label=np.asarray(tags["own_label"])[at],
-        # the control's images are other images, even with equal ids
-        cluster=np.char.add(
-            np.where(_has_reference(predictions) & kinds[at], "control/", ""), video
-        ),
-        of="images" if np.array_equal(video, image) else "videos",
+        cluster=cluster,
+        of=of,
         lost=lost,
         matches=matches,
     )
+
+
+def cluster_targets(
+    predictions: Predictions, rows: NDArray[np.intp]
+) -> tuple[NDArray[np.str_], str]:
+    """`cluster` and `of` as in `ProbeEffects`, of the targets with these rows, (m,)."""
+    names = ("video", "image", "cause")
+    video, image, cause = (np.asarray(predictions.tags[name])[rows] for name in names)
+    # the control's images are other images, even with equal ids
+    apart = (cause == "") & (predictions.probe.get("reference") is not None)
+    cluster = np.char.add(np.where(apart, "control/", ""), video)
+    return cluster, "images" if np.array_equal(video, image) else "videos"
 
 
 def mean(
@@ -159,10 +168,9 @@ def difference(effects: ProbeEffects) -> Interval:
     least, most = effects.bounds
 
     def ends(values: NDArray[np.float64]) -> tuple[float, float]:
-        low = bootstrap.ends(of_mistakes.means(values, least) - of_control.means(values, most))[0]
-        return low, bootstrap.ends(
-            of_mistakes.means(values, most) - of_control.means(values, least)
-        )[1]
+        low = of_mistakes.means(values, least) - of_control.means(values, most)
+        high = of_mistakes.means(values, most) - of_control.means(values, least)
+        return bootstrap.ends(low)[0], bootstrap.ends(high)[1]
 
     several = min(len(np.unique(effects.cluster[of])) for of in (wrong, ~wrong))
     if several < 2 or ends(np.where(wrong, most, least))[0] <= 0:
@@ -191,7 +199,3 @@ def _group_rows(keys: NDArray[np.str_]) -> list[NDArray[np.intp]]:
     order = np.argsort(group, kind="stable")
     parts = np.split(order, np.cumsum(np.bincount(group))[:-1])
     return [parts[number] for number in np.argsort(first)]
-
-
-def _has_reference(predictions: Predictions) -> bool:
-    return predictions.probe.get("reference") is not None

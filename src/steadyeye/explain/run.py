@@ -12,7 +12,7 @@ from steadyeye.core.predictions import Predictions
 from steadyeye.core.spec import Spec, split
 from steadyeye.core.storage.files import Place, place
 from steadyeye.core.storage.run_lock import hold_run
-from steadyeye.core.types import Detector, Evaluated, Result, Source, read_needs
+from steadyeye.core.types import Detector, Evaluated, Source, read_needs
 from steadyeye.explain.context import Probe, ProbeError, Subject, lower_threshold
 from steadyeye.explain.mining.causes import SCORE, judge_detections
 from steadyeye.explain.mining.error_rates import share_results, shares, summarize
@@ -184,8 +184,7 @@ def check(job: Job, how: Explaining) -> Explanation:
                 f"{spec.name} needs {', '.join(missing)}, which its probe does not provide"
             )
     # by the whole text: one analysis may have several probes
-    named_ones = {str(spec): probe for spec, probe in zip(specs, probes, strict=True)}
-    return Explanation(plan, how, named_ones)
+    return Explanation(plan, how, dict(zip(map(str, specs), probes, strict=True)))
 
 
 def explain(explanation: Explanation, watcher: Watcher) -> Explained:
@@ -286,17 +285,14 @@ def _list_evaluated(out: Place, plan: Plan, how: Explaining) -> tuple[Evaluated,
         for planned in plan.tasks
         if planned.identity["data"]["spec"] == how.reference
     }
-    read_tables = [table for _, table in tables([out])]
-    return tuple(
-        Evaluated(table, {} if table.probe else _results(table, how.score))
-        for table in read_tables
-        if table.probe or table.fingerprint not in reference
-    )
-
-
-def _results(table: Predictions, score: float) -> Mapping[str, Result]:
-    """The number of mistakes among a model's confident detections, by cause."""
-    return share_results(shares(table, judge_detections(table, score)), len(table.model_classes))
+    evaluated = []
+    for _, table in tables([out]):
+        if table.probe:
+            evaluated.append(Evaluated(table, {}))
+        elif table.fingerprint not in reference:
+            of = shares(table, judge_detections(table, how.score))
+            evaluated.append(Evaluated(table, share_results(of, len(table.model_classes))))
+    return tuple(evaluated)
 
 
 def _before(out: Place, how: Explaining) -> Mapping[str, Any]:
@@ -304,9 +300,9 @@ def _before(out: Place, how: Explaining) -> Mapping[str, Any]:
 
     Raises `UsageError` if it has other targets.
     """
-    explained: Mapping[str, Any] = (
-        record(out).get("explain", {}) if (out / "run.json").is_file() else {}
-    )
+    if not (out / "run.json").is_file():
+        return {}
+    explained: Mapping[str, Any] = record(out).get("explain", {})
     if not explained:
         return {}
     for key, value in _settings(how).items():

@@ -98,11 +98,7 @@ def share(values: Floats, box: Sequence[float]) -> float:
     total = float(size.sum())
     if not total:
         return float("nan")
-    x0, y0, x1, y1 = box
-    down, along = (
-        _overlap(np.array([low]), np.array([high]), n)[0]
-        for low, high, n in ((y0, y1, size.shape[0]), (x0, x1, size.shape[1]))
-    )
+    down, along = _cover(box, *size.shape)
     return float(down @ size @ along) / total
 
 
@@ -125,21 +121,14 @@ def sum_cells(values: Floats, height: float, width: float) -> Floats:
 
 def evenly(box: Sequence[float]) -> Floats:
     """(SIDE, SIDE) weights that sum to 1 of a box, x0 y0 x1 y1 in cells; zeros for one outside."""
-    x0, y0, x1, y1 = box
-    down, along = (
-        _overlap(np.array([low]), np.array([high]), SIDE)[0] for low, high in ((y0, y1), (x0, x1))
-    )
-    weights = np.outer(down, along)
+    weights = np.outer(*_cover(box, SIDE, SIDE))
     return weights / (weights.sum() or 1.0)
 
 
 def weigh_patches(number: int, patches: int) -> Floats:
     """(SIDE, SIDE) the share of each cell under a sliding patch, 0…1."""
     y0, y1, x0, x1 = (end * SIDE for end in patch(number, patches))
-    down, along = (
-        _overlap(np.array([low]), np.array([high]), SIDE)[0] for low, high in ((y0, y1), (x0, x1))
-    )
-    return np.outer(down, along)
+    return np.outer(*_cover((x0, y0, x1, y1), SIDE, SIDE))
 
 
 def weigh_mask(mask: RandomMask) -> Floats:
@@ -173,6 +162,14 @@ def occlusion(drops: Floats, under: Floats) -> Floats:
     """
     times = under.sum(axis=0)
     return np.asarray(np.tensordot(drops, under, 1) / np.where(times > 0, times, 1))
+
+
+def _cover(box: Sequence[float], height: int, width: int) -> tuple[Floats, Floats]:
+    """(height,) and (width,) the part of each row and of each column that a box covers."""
+    x0, y0, x1, y1 = box
+    ends = ((y0, y1, height), (x0, x1, width))
+    down, along = (_overlap(np.array([low]), np.array([high]), n)[0] for low, high, n in ends)
+    return down, along
 
 
 def _overlap(low: Floats, high: Floats, n: int) -> Floats:

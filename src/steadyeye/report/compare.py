@@ -175,18 +175,15 @@ def _check_shared(tables_of_runs: Sequence[tuple[Place, Predictions]]) -> None:
         own = [mark for (other, _), mark in zip(tables_of_runs, marks, strict=True) if other == run]
         if not any(marks.count(mark) > 1 for mark in own):
             pairs = zip(tables_of_runs, marks, strict=True)
-            descriptions = "; ".join(
-                dict.fromkeys(_describe_table(*other, mark) for other, mark in pairs)
+            texts = (
+                f"{place}: {number_of(len(table), 'sample')} of {table.data} [{mark}]"
+                for (place, table), mark in pairs
             )
             raise UsageError(
                 f"'{run}' has no samples in common with another model "
-                f"({descriptions}{_why(run, tables_of_runs)}); "
+                f"({'; '.join(dict.fromkeys(texts))}{_why(run, tables_of_runs)}); "
                 "compare models on the same data with the same parameters"
             )
-
-
-def _describe_table(run: Place, table: Predictions, mark: str) -> str:
-    return f"{run}: {number_of(len(table), 'sample')} of {table.data} [{mark}]"
 
 
 def _why(run: Place, tables_of_runs: Sequence[tuple[Place, Predictions]]) -> str:

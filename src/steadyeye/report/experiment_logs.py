@@ -81,7 +81,10 @@ def describe_run(folder: Path, evaluated: Evaluated, record: Mapping[str, Any]) 
     """The log of one model on one source."""
     predictions = evaluated.predictions
     job = {key: value for key, value in record["job"].items() if value not in (None, "", [], 0)}
-    parameters = {f"job.{key}": _as_text(value) for key, value in job.items()}
+    parameters = {
+        f"job.{key}": value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        for key, value in job.items()
+    }
     parameters |= {f"version.{key}": str(v) for key, v in record.get("provenance", {}).items()}
     parameters |= {"model": predictions.model, "data": predictions.data}
     numbers: dict[str, float] = {}
@@ -114,10 +117,6 @@ def encode_name(name: str) -> str:
 
     """
     return re.sub(r"[^\w.]+", "_", name).strip("_")
-
-
-def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _log_mlflow(run: LoggedRun) -> str:

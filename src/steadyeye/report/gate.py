@@ -194,7 +194,10 @@ def _check_drop(
     """The verdict on a model being worse than its base by no more than is allowed."""
     (new, old), drop = pair, allowance.drop
     result = _result(new, spec)
-    unlike = _unlike(result, _result(old, spec), old)
+    classes = _result(old, spec).classes
+    unlike = ""
+    if result.classes != classes:
+        unlike = f"not comparable: {old.model} chooses among {number_of(classes or 0, 'class')}"
     if unlike and not ask(spec).judged:
         raise UsageError(
             f"{spec} of {new.model} and its base is {unlike}, and {new.model} among "
@@ -230,13 +233,6 @@ def _check_drop(
     gap_ends = change.value, change.low, change.high
     among = result.classes
     return GateVerdict(*about, outcome, numbers, change.n, method, why, among, *gap_ends)
-
-
-def _unlike(new: Result, old: Result, base: Predictions) -> str:
-    """A sentence if a model and its base choose among different numbers of classes."""
-    if new.classes == old.classes:
-        return ""
-    return f"not comparable: {base.model} chooses among {number_of(old.classes or 0, 'class')}"
 
 
 def _outcome(value: bool, bound: bool, many: bool) -> str:
@@ -301,7 +297,8 @@ def _outcomes(table: Predictions, spec: Spec) -> Outcomes:
 def github(verdict: GateVerdict) -> str:
     """The GitHub workflow command of a verdict: an error, or a notice."""
     kind = "notice" if verdict.outcome == HOLDS else "error"
-    title = _property(f"{verdict.requirement} {verdict.outcome}")
+    title = _data(f"{verdict.requirement} {verdict.outcome}")
+    title = title.replace(":", "%3A").replace(",", "%2C")
     return f"::{kind} title={title}::{_data(verdict.sentence)}"
 
 
@@ -331,7 +328,3 @@ def junit(verdicts: Sequence[GateVerdict]) -> bytes:
 
 def _data(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")

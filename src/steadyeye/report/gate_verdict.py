@@ -60,23 +60,17 @@ def write_metrics(verdicts: Sequence[GateVerdict]) -> str:
     # a series may come once only
     series = {(v.requirement, v.model, v.data): v for v in verdicts}
     labels = [dict(zip(("requirement", "model", "data"), key, strict=True)) for key in series]
-    parts: tuple[tuple[str, str, list[float | None]], ...] = (
-        (
-            "holds",
-            "1 if the data show that the requirement holds.",
-            [float(v.outcome == HOLDS) for v in series.values()],
-        ),
-        (
-            "open",
-            "1 if the data are too few to decide.",
-            [float(v.outcome == OPEN) for v in series.values()],
-        ),
-        ("value", "The value.", [v.value for v in series.values()]),
-        ("low", "Lower 95 % bound.", [v.low for v in series.values()]),
-        ("high", "Upper 95 % bound.", [v.high for v in series.values()]),
-        ("samples", "Number of cases behind the value.", [float(v.n) for v in series.values()]),
+    once = list(series.values())
+    holds, is_open = ([float(v.outcome == name) for v in once] for name in (HOLDS, OPEN))
+    parts: tuple[tuple[str, str, Sequence[float | None]], ...] = (
+        ("holds", "1 if the data show that the requirement holds.", holds),
+        ("open", "1 if the data are too few to decide.", is_open),
+        ("value", "The value.", [v.value for v in once]),
+        ("low", "Lower 95 % bound.", [v.low for v in once]),
+        ("high", "Upper 95 % bound.", [v.high for v in once]),
+        ("samples", "Number of cases behind the value.", [float(v.n) for v in once]),
     )
-    ends = [v.videos for v in series.values()]
+    ends = [v.videos for v in once]
     if any(ends):
         about = "95 % bound for videos like these; the verdict does not use it."
         parts += (

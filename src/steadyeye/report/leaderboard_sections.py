@@ -16,12 +16,11 @@ from steadyeye.metrics.testbed.testbed_fit import (
     effective_robustness,
     fit,
 )
-from steadyeye.report.charts.specs import chart, colour, dot, layer, rows_of, shares
+from steadyeye.report.charts.specs import chart, colour, dot, fields_of, layer, rows_of, shares
 from steadyeye.report.comparison.leaderboards import Boards, Leaderboard, rank, rank_range
 from steadyeye.report.comparison.metric_wording import name_metric
 from steadyeye.report.comparison.own_line import (
     AnchorOutcomes,
-    LineDistance,
     OwnLine,
     explain_no_line,
 )
@@ -107,9 +106,7 @@ def _draw_matrix(rankings: Sequence[Boards], models: Sequence[str]) -> Figure:
         {
             "model": standing.model,
             "data": _name_column(boards),
-            "value": standing.result.value,
-            "low": standing.result.low,
-            "high": standing.result.high,
+            **fields_of(standing.result),
             "rank": rank(boards.boards[0], place),
             "ranks": rank_range(standing),
             "n": standing.result.n,
@@ -194,12 +191,10 @@ def build_own_line(lines: DataLines) -> Section:
     title = f"The line from accuracy to pm-{lines.k} through your models on {lines.data}"
     reason = explain_no_line(lines.anchors)
     if reason:
-        published = (
-            ()
-            if lines.published is None
-            else ("The distances from the published line are in the table of all numbers.",)
-        )
-        return Section(title=title, topic=Topic.COMPARED, place=30, text=(reason, *published))
+        text = [reason]
+        if lines.published is not None:
+            text.append("The distances from the published line are in the table of all numbers.")
+        return Section(title=title, topic=Topic.COMPARED, place=30, text=tuple(text))
     crosses = [
         Cross(m.model, proportion(m.right, lines.videos), proportion(m.steady, lines.videos))
         for m in lines.anchors
@@ -237,18 +232,17 @@ def _describe_line(lines: DataLines) -> tuple[str, ...]:
     largest = max(own.distances, key=lambda item: abs(item.value))
     text = (
         f"{largest.model} is the furthest from the line of your {len(own.distances)} models "
-        f"(probit space): pm-{lines.k} {percent(largest.pm_k)}, "
-        f"{percent(largest.expected)} on the line, "
-        f"{format_difference(largest)} percentage points."
+        f"(probit space): pm-{lines.k} {percent(largest.pm_k)}, {percent(largest.expected)} on "
+        f"the line, {format_difference(largest)} percentage points."
     )
-    clear = [item.model for item in own.distances if _is_clear(item)]
-    verdict = (
-        f"Clearly off the line, each by its own interval: {list_texts(clear)}."
-        if clear
-        else "No model is clearly off the line."
-        if own.distances[0].low is not None
-        else f"No interval: {own.method.removeprefix('none: ')}."
-    )
+    bounds = [(d.model, d.low, d.high) for d in own.distances]
+    clear = [m for m, low, high in bounds if (low or 0) > 0 or (high or 0) < 0]
+    if clear:
+        verdict = f"Clearly off the line, each by its own interval: {list_texts(clear)}."
+    elif own.distances[0].low is not None:
+        verdict = "No model is clearly off the line."
+    else:
+        verdict = f"No interval: {own.method.removeprefix('none: ')}."
     parts = [text, verdict]
     if own.moved:
         parts.append(
@@ -265,20 +259,14 @@ def _describe_line(lines: DataLines) -> tuple[str, ...]:
     return tuple(parts)
 
 
-def _is_clear(item: LineDistance) -> bool:
-    return item.low is not None and item.high is not None and (item.low > 0 or item.high < 0)
-
-
 def _explain_line(lines: DataLines) -> str:
-    few = len(lines.anchors)
     return (
-        f"Least squares through {few} models, each counting the same, in probit and in logit "
-        "space. Each model is itself part of the line, which draws it towards itself, most with "
-        f"few models. Intervals: {lines.own[0].method}, the same resamples for all models and the "
-        "line fitted in each. Each has one further video, unseen, on which the model alone breaks "
-        "for the lower end and all others break for the upper end. They are about other "
-        "footage and these same models. "
-        "They are not adjusted for the number of models."
+        f"Least squares through {len(lines.anchors)} models, each counting the same, in probit and "
+        "in logit space. Each model is itself part of the line, which draws it towards itself, "
+        f"most with few models. Intervals: {lines.own[0].method}, the same resamples for all "
+        "models and the line fitted in each. Each has one further video, unseen, on which the "
+        "model alone breaks for the lower end and all others break for the upper end. They are "
+        "about other footage and these same models. They are not adjusted for the number of models."
     )
 
 

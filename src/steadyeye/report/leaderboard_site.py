@@ -27,7 +27,7 @@ from steadyeye.report.comparison.leaderboards import (
     common,
     finding,
 )
-from steadyeye.report.comparison.metric_wording import FIRST
+from steadyeye.report.comparison.metric_wording import FIRST, place_metric
 from steadyeye.report.comparison.own_line import AnchorOutcomes, fit_own_lines
 from steadyeye.report.comparison.set_correlation import (
     SetCorrelation,
@@ -249,5 +249,4 @@ def correlate_data(
                 if bound is not None and bound.outcomes is not None:
                     outcomes[table.model] = bound.outcomes(table)
             sets.append(measure_set(ranked.data, board, outcomes, seed=place))
-    order = {name: place for place, name in enumerate(CORRELATED)}
-    return sorted(correlate_sets(sets), key=lambda pair: order[pair.metric.partition("(")[0]])
+    return sorted(correlate_sets(sets), key=lambda pair: place_metric(pair.metric, CORRELATED))

@@ -15,7 +15,7 @@ from steadyeye.data.classes.class_lists import classes_of_names
 from steadyeye.explain.mining.causes import MISTAKES
 from steadyeye.explain.mining.crops import sample
 from steadyeye.explain.mining.error_rates import share_results, shares, summarize
-from steadyeye.explain.mining.run import Mined, MiningSettings, RankedMistake
+from steadyeye.explain.mining.run import Mined, RankedMistake
 from steadyeye.report import build
 from steadyeye.report.render.document import Document
 from steadyeye.runner.collect import record
@@ -33,7 +33,10 @@ def coco(mined: Mined, keep: Keep) -> dict[str, Any]:
     `iou`, `times`, `novelty`, and, unless the labels do not cover its class, `annotated`: the true
     class under the detector's name for it, if it has one.
     """
-    names = _names(mined)
+    # the classes of all detectors, numbered from 1 in the order they come
+    classes = dict.fromkeys(name for table in mined.tables for name in table.model_classes)
+    names = {name: number for number, name in enumerate(classes, start=1)}
+    settings = mined.settings
     images: dict[str, dict[str, Any]] = {}
     annotations = []
     for number, mistake in enumerate(mined.ranked, start=1):
@@ -43,7 +46,13 @@ def coco(mined: Mined, keep: Keep) -> dict[str, Any]:
             _annotation(number, image["id"], names[mistake.candidate.predicted], mistake)
         )
     return {
-        "info": {"description": "confident mistakes of detectors", **_about(mined.settings)},
+        "info": {
+            "description": "confident mistakes of detectors",
+            "score_above": settings.score,
+            "causes": list(settings.causes),
+            "rank": settings.rank,
+            "limit_a_class": settings.limit,
+        },
         "images": list(images.values()),
         "categories": [{"id": id_, "name": name} for name, id_ in names.items()],
         "annotations": annotations,
@@ -136,33 +145,18 @@ def _sections(evaluated: Sequence[Evaluated], score: float) -> tuple[Section, ..
     )
 
 
-def _names(mined: Mined) -> dict[str, int]:
-    """The classes of all detectors, numbered from 1 in the order they come."""
-    names = dict.fromkeys(name for table in mined.tables for name in table.model_classes)
-    return {name: number for number, name in enumerate(names, start=1)}
-
-
-def _about(settings: MiningSettings) -> dict[str, Any]:
-    return {
-        "score_above": settings.score,
-        "causes": list(settings.causes),
-        "rank": settings.rank,
-        "limit_a_class": settings.limit,
-    }
-
-
 def _image(mined: Mined, mistake: RankedMistake, keep: Keep) -> dict[str, Any]:
-    table = mined.tables[mistake.candidate.table]
-    source = mined.sources[table.fingerprint]
-    name = mistake.candidate.sample
+    candidate = mistake.candidate
+    table, name = mined.tables[candidate.table], candidate.sample
     if mined.pictured:
-        name = keep(sample(table, source, mistake.candidate.row).image)
-    size = {} if mistake.size is None else dict(zip(("width", "height"), mistake.size, strict=True))
-    video = {}
+        name = keep(sample(table, mined.sources[table.fingerprint], candidate.row).image)
+    image: dict[str, Any] = {"file_name": name}
+    if mistake.size is not None:
+        image["width"], image["height"] = mistake.size
+    image |= {"sample": candidate.sample, "data": table.data}
     if "video" in table.tags:
-        video = {"video": str(table.tags["video"][mistake.candidate.row])}
-    about = {"sample": mistake.candidate.sample, "data": table.data, **video}
-    return {"file_name": name, **size, **about}
+        image["video"] = str(table.tags["video"][candidate.row])
+    return image
 
 
 def _annotation(number: int, image: int, category: int, mistake: RankedMistake) -> dict[str, Any]:

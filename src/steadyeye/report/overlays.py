@@ -52,15 +52,10 @@ def draw_marks(image: Image, marks: Sequence[Mark]) -> Image:
         cv2.rectangle(out, (x0, y0), (x1, y1), COLOURS[mark.kind], cv2.FILLED)
         at = (x0 + round(3 * unit), y1 - round(5 * unit))
         thick = max(round(1.2 * unit), 1)
-        cv2.putText(
-            out, _order_letters(mark.text), at, FONT, LETTERS * unit, INK, thick, cv2.LINE_AA
-        )
+        # OpenCV draws letters from left to right, and joins none
+        text = RIGHT_TO_LEFT.sub(lambda name: name[0][::-1], mark.text)
+        cv2.putText(out, text, at, FONT, LETTERS * unit, INK, thick, cv2.LINE_AA)
     return out
-
-
-def _order_letters(text: str) -> str:
-    """A text in the order in which OpenCV draws letters, from left to right; it joins none."""
-    return RIGHT_TO_LEFT.sub(lambda name: name[0][::-1], text)
 
 
 def enlarge(image: Image, marks: Sequence[Mark]) -> tuple[Image, tuple[Mark, ...]]:

@@ -61,21 +61,16 @@ def store(
     cannot be decoded are left out; the report says so.
     """
     by_mark = {source.fingerprint: source for source in sources}
-    for table in _distinct(tables):
-        if table.fingerprint not in by_mark:
+    # every search has its own images
+    last = {table.data: table for table in tables}
+    for table in tables:
+        repeated = last[table.data] is not table and not _is_searched(table)
+        if repeated or table.fingerprint not in by_mark:
             continue
         needed = [*_stills(run, table, sections), *_reels(run, table, sections)]
         if needed:
             (run / "pictures").mkdir(parents=True, exist_ok=True)
             _decode(table, _source_of(table, by_mark[table.fingerprint]), needed)
-
-
-def _distinct(tables: Sequence[Predictions]) -> Iterator[Predictions]:
-    """One table per data set, and every search, because each search has its own images."""
-    last = {table.data: table for table in tables}
-    for table in tables:
-        if last[table.data] is table or _is_searched(table):
-            yield table
 
 
 def _is_searched(table: Predictions) -> bool:
@@ -110,18 +105,16 @@ def _stills(
     run: Place, table: Predictions, sections: Sequence[Section]
 ) -> Iterator[tuple[str, Take]]:
     """The samples of pictures that are not stored yet, and functions that write them."""
-    for picture in dict.fromkeys(_pictures(sections, table.data)):
+    pictures: list[Picture] = []
+    for section in sections:
+        for exhibit in (*section.exhibits, *filter(None, [section.lead])):
+            pictures += exhibit.pictures if exhibit.data == table.data else ()
+        for figure in section.figures:
+            pictures += figure.thumbnails if figure.data == table.data else ()
+    for picture in dict.fromkeys(pictures):
         path = _picture(run, table.fingerprint, picture)
         if not path.is_file():
             yield picture.sample, partial(_write, path, picture)
-
-
-def _pictures(sections: Sequence[Section], data: str) -> Iterator[Picture]:
-    for section in sections:
-        for exhibit in (*section.exhibits, *filter(None, [section.lead])):
-            yield from exhibit.pictures if exhibit.data == data else ()
-        for figure in section.figures:
-            yield from figure.thumbnails if figure.data == data else ()
 
 
 def _write(path: Place, picture: Picture, image: Image) -> None:
@@ -129,9 +122,8 @@ def _write(path: Place, picture: Picture, image: Image) -> None:
     from steadyeye.data.images.image_file import thumbnail
     from steadyeye.report.overlays import draw_heat, draw_marks, enlarge
 
-    size = SMALL if picture.small else {}
     marked = draw_marks(*enlarge(draw_heat(image, picture.heat), picture.marks))
-    write_file(path, thumbnail(marked, **size))
+    write_file(path, thumbnail(marked, **(SMALL if picture.small else {})))
 
 
 def _reels(

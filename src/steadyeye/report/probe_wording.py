@@ -50,11 +50,8 @@ def format_signed(gap: Interval) -> str:
     """A difference with its interval, `−0.12 (−0.20 to −0.04)`."""
     if gap.value is None:
         return "—"
-    value, low, high = (
-        "—" if end is None else f"{end:+.2f}".replace("-", "−")
-        for end in (gap.value, gap.low, gap.high)
-    )
-    return f"{value} ({low} to {high})" if gap.low is not None else f"{value} (—)"
+    ends = "—" if gap.low is None else f"{gap.low:+.2f} to {gap.high:+.2f}"
+    return f"{gap.value:+.2f} ({ends})".replace("-", "−")
 
 
 def claim(doing: str, models: Sequence[ProbedModel]) -> Claim | None:
@@ -67,16 +64,11 @@ def claim(doing: str, models: Sequence[ProbedModel]) -> Claim | None:
     if len(models) == 1:
         wrong, right = _changes(models[0])
         by = f": by {wrong:.2f} and {right:.2f}"
-    texts = [
-        f"{doing} changes confident mistakes {way} than correct detections{by}"
-        for way in ("less", "more")
-    ]
-    return first(
-        [
-            every(texts[0], [below(texts[0], item) for item in gaps]),
-            every(texts[1], [above(texts[1], item) for item in gaps]),
-        ]
-    )
+    claims = []
+    for way, make in (("less", below), ("more", above)):
+        text = f"{doing} changes confident mistakes {way} than correct detections{by}"
+        claims.append(every(text, [make(text, gap) for gap in gaps]))
+    return first(claims)
 
 
 def question(doing: str, models: Sequence[ProbedModel]) -> str:
@@ -145,11 +137,12 @@ def sentence(model: ProbedModel) -> str:
 def by_cause(model: ProbedModel) -> Table:
     """Mistakes, each of their causes, and the control."""
     effects = model.effects
-    rows = [("mistakes", effects.mistake)]
-    rows += [
-        (cause, effects.cause == cause) for cause in sorted(set(effects.cause.tolist()) - {""})
+    causes = sorted(set(effects.cause.tolist()) - {""})
+    rows = [
+        ("mistakes", effects.mistake),
+        *((cause, effects.cause == cause) for cause in causes),
+        ("correct detections (control)", ~effects.mistake),
     ]
-    rows += [("correct detections (control)", ~effects.mistake)]
     body = [_row(effects, name, mask) for name, mask in rows]
     gap = difference(effects)
     body.append(("difference", str(gap.n), "—", format_signed(gap), "—", "—", "—", gap.method))

@@ -7,7 +7,7 @@ are read again.
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -226,12 +226,12 @@ def _about(record: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]
     A cell of a probe, `MODEL@DATA+PROBE`, is of the same data.
     """
     if record.get("kind") == "finetune":
-        return tuple(map(str, _list_values(record["job"]["model"]))), tuple(
-            map(str, _list_values(record["job"]["data"]))
-        )
+        values = [record["job"][key] for key in ("model", "data")]
+        models, data = (v if isinstance(v, list) else [v] for v in values)
+        return tuple(map(str, models)), tuple(map(str, data))
     pairs = [str(name).rpartition("@") for name in record["cells"]]
-    models = dict.fromkeys(model for model, _, _ in pairs)
-    return tuple(models), tuple(dict.fromkeys(data.partition("+")[0] for *_, data in pairs))
+    own = dict.fromkeys(model for model, _, _ in pairs)
+    return tuple(own), tuple(dict.fromkeys(data.partition("+")[0] for *_, data in pairs))
 
 
 def _kind(record: Mapping[str, Any]) -> str:
@@ -258,9 +258,8 @@ def _state(folder: Place, record: Mapping[str, Any], files: Files) -> tuple[str,
     done = total = begun = sealed = 0
     for name in record["cells"]:
         rounds = record.get("rounds", {}).get(name, [name])
-        parts = list(
-            filter(None, (_shards(folder / "cells" / round_name, files) for round_name in rounds))
-        )
+        cells_of = (_shards(folder / "cells" / part, files) for part in rounds)
+        parts = [part for part in cells_of if part]
         begun += bool(rounds) and len(parts) == len(rounds)
         sealed += bool(rounds) and sum(part[2] for part in parts) == len(rounds)
         done += sum(part[0] for part in parts)
@@ -308,10 +307,8 @@ def _rows(path: Place) -> tuple[tuple[RunRow, ...], str]:
     except FileNotFoundError:
         return (), ""
     except MALFORMED:
-        return (
-            (),
-            "results.json is damaged; `steadyeye report RUN --out RUN/results.json` writes it",
-        )
+        again = "`steadyeye report RUN --out RUN/results.json` writes it"
+        return (), f"results.json is damaged; {again}"
 
 
 def _row(content: Mapping[str, Any]) -> RunRow:
@@ -333,10 +330,6 @@ def _row(content: Mapping[str, Any]) -> RunRow:
 def _finite(value: Any) -> float | None:
     """The number as a finite float, or None."""
     return None if value is None or not math.isfinite(value) else float(value)
-
-
-def _list_values(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list) else [value]
 
 
 def _line(error: BaseException) -> str:

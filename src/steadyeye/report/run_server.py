@@ -166,14 +166,18 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answers with a page, or with a line on why there is none."""
-        if (self.headers.get("Host") or "") not in self._hosts():
+        hosts = [f"{name}:{self.server.server_port}" for name in NAMES]
+        if self.headers.get("Host") not in hosts:
             self._send(HTTPStatus.FORBIDDEN, "text/plain", b"open it by the address it printed\n")
             return
         url = urlsplit(self.path)
-        chosen = parse_qs(url.query).get("run", [])
+        chosen, root = parse_qs(url.query).get("run", []), str(self.server.index.root)
         pages: dict[str, Callable[[], tuple[str, bytes]]] = {
-            "/": lambda: ("text/html", self._list().encode()),
-            "/index.json": lambda: ("application/json", self._json()),
+            "/": lambda: ("text/html", render_list(self.server.runs(), root).encode()),
+            "/index.json": lambda: (
+                "application/json",
+                json.dumps(describe_list(self.server.runs(), root)).encode(),
+            ),
             "/report": lambda: ("text/html", self.server.report(chosen[0] if chosen else "")),
             "/compare": lambda: ("text/html", self.server.compare(chosen)),
         }
@@ -202,15 +206,6 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:
         """Prints nothing: the terminal shows only the address."""
-
-    def _hosts(self) -> set[str]:
-        return {f"{name}:{self.server.server_port}" for name in NAMES}
-
-    def _list(self) -> str:
-        return render_list(self.server.runs(), str(self.server.index.root))
-
-    def _json(self) -> bytes:
-        return json.dumps(describe_list(self.server.runs(), str(self.server.index.root))).encode()
 
     def _refuse(self, status: HTTPStatus, title: str, line: str) -> None:
         self._send(status, "text/html", render_problem(title, line).encode())

@@ -42,13 +42,12 @@ def to_show(result: Result, number: float, outcomes: Outcomes) -> str:
     if isinstance(outcomes, Trials) and len(prepared.totals) == n:
         return _describe_needed(_clopper_pearson(result.value, number), "samples", n, several == 1)
     if len(prepared.totals):
-        above = result.value > number
-        wins, at = (
-            (prepared.wins, number) if above else (prepared.totals - prepared.wins, 1 - number)
-        )
+        # below a number, what counts is the other way round
+        sign = 1 if result.value > number else -1
         counted = prepared.totals > 0
-        lead = 2 * wins - prepared.totals
-        return _of_clusters(lead[counted], prepared.totals[counted], 2 * at - 1, several, n)
+        lead = sign * (2 * prepared.wins - prepared.totals)
+        bound = sign * (2 * number - 1)
+        return _of_clusters(lead[counted], prepared.totals[counted], bound, several, n)
     if result.unit == "share" and result.value in {0.0, 1.0}:
         # all or none: the end that is not closed draws nearer by the number itself, not its root
         noun = "samples" if several in {1, n} else "videos"

@@ -151,12 +151,8 @@ def cell(estimate: Interval) -> str:
 
 def _drop(drop: Interval) -> str:
     """A drop in percentage points, with its interval if it has one."""
-    value = format_unsigned_points(drop.value)
-    return (
-        value
-        if drop.low is None
-        else f"{value} ({format_unsigned_points(drop.low)}–{format_unsigned_points(drop.high)})"
-    )
+    value, low, high = map(format_unsigned_points, (drop.value, drop.low, drop.high))
+    return value if drop.low is None else f"{value} ({low}–{high})"
 
 
 def figure(name: str, losses: Sequence[Loss], caption: str) -> Figure:
@@ -212,9 +208,8 @@ def _layers(names: list[str], colours: list[str], parts: list[str]) -> list[dict
         place = {**channels, "x": shares(field, title), "tooltip": tips}
         return dot(place, filled=filled, tooltip=True)
 
-    whiskers = [span(f"{end}_low", f"{end}_high", strokeWidth=1, opacity=0.6) for end in ENDS]
     return [
-        *whiskers,
+        *(span(f"{end}_low", f"{end}_high", strokeWidth=1, opacity=0.6) for end in ENDS),
         span("pm-k", "accuracy", strokeWidth=3),
         point("accuracy", True),
         point("pm-k", False),

@@ -139,13 +139,12 @@ def _choice(spec: Spec, share: float) -> Choice:
             f"{operator.name} needs the gradient of the model, which changes while it trains; "
             "augment with another operator"
         )
-    every = tuple(range(operator.last + 1))
+    chosen = tuple(range(operator.last + 1))
     try:
-        return Choice(
-            operator, every if levels is None else parse_levels(levels, operator.last), share
-        )
+        chosen = chosen if levels is None else parse_levels(levels, operator.last)
     except UsageError as error:
         raise UsageError(f"{operator.name}: {error}") from None
+    return Choice(operator, chosen, share)
 
 
 def _format_levels(spec: Spec, levels: Any) -> str:

@@ -56,9 +56,8 @@ class EpochSteps:
     def batch(self, step: int) -> list[int]:
         """The indices of the examples of a step, counted from 0."""
         epoch, place = divmod(step, self.epoch)
-        return _permutation(self.course.seed, epoch, self.n)[
-            self._end(place) : self._end(place + 1)
-        ]
+        order = _permutation(self.course.seed, epoch, self.n)
+        return order[self._end(place) : self._end(place + 1)]
 
     def size(self, step: int) -> int:
         """The number of examples of a step."""

@@ -45,6 +45,7 @@ HELD = "held"
 FILES = ("report.html", "results.json", "results.csv")
 THRESHOLDS = "0.9,0.5,0.1"
 ANALYSES = ("gains", "degradation_gains")
+NO_COMPARISON = "The base model does not have these classes, so there is no comparison"
 
 
 @dataclass(frozen=True)
@@ -224,12 +225,8 @@ class HeldOutComparison:
             return None
         gap, p = self.gain.difference, self.gain.p
         text = f"{self.gain.metric} on the held-out data: {self._numbers}"
-        return first(
-            [
-                above(f"Fine-tuning raised {text}", gap, p=p),
-                below(f"Fine-tuning lowered {text}", gap, p=p),
-            ]
-        )
+        rose = above(f"Fine-tuning raised {text}", gap, p=p)
+        return first([rose, below(f"Fine-tuning lowered {text}", gap, p=p)])
 
     @property
     def title(self) -> str:
@@ -292,13 +289,9 @@ def compare_held_out(
     try:
         reached, why = _select_reachable(base, models[0], whole, how)
     except UsageError as error:
-        return HeldOutComparison(
-            None, f"The base model does not have these classes, so there is no comparison: {error}."
-        )
+        return HeldOutComparison(None, f"{NO_COMPARISON}: {error}.")
     if reached is None:
-        return HeldOutComparison(
-            None, "The base model does not have these classes, so there is no comparison."
-        )
+        return HeldOutComparison(None, f"{NO_COMPARISON}.")
     sides = (("base", reached, how.class_map), ("tuned", whole, None))
     before, after = (
         _predict(
@@ -315,10 +308,8 @@ def compare_held_out(
         f"Both models choose among the {len(validation.classes)} trained classes; other classes of "
         "the base model do not count."
     )
-    sentence = f"{among} {why}" if why else among
-    return HeldOutComparison(
-        gain("accuracy", _trials(before, validation), _trials(after, validation)), sentence
-    )
+    gained = gain("accuracy", _trials(before, validation), _trials(after, validation))
+    return HeldOutComparison(gained, f"{among} {why}" if why else among)
 
 
 def _name_tuned(tuned: Place) -> str:
@@ -341,9 +332,7 @@ def _select_reachable(
     lost = [name for label, name in enumerate(whole.classes.names) if label not in known_labels]
     if not lost or detects(model):
         return whole, ""
-    reachable = tuple(
-        example for example in whole.items if known_labels.intersection(example.labels)
-    )
+    reachable = tuple(item for item in whole.items if known_labels.intersection(item.labels))
     rest = len(whole) - len(reachable)
     why = (
         f"The base model does not have {', '.join(lost)}: it counts as wrong on {rest:,} "
@@ -362,7 +351,5 @@ def _predict(job: Job, pair: tuple[Any, HeldSource], out: Place, watcher: Watche
 def _trials(table: Predictions, validation: Examples) -> Trials:
     """Whether each held-out example is right, in order."""
     right = set(table.ids[table.right].tolist())
-    videos = np.array([example.video for example in validation.items], dtype=np.str_)
-    return Trials(
-        np.array([example.id in right for example in validation.items], dtype=np.bool_), videos
-    )
+    success = np.array([example.id in right for example in validation.items], dtype=np.bool_)
+    return Trials(success, np.array([example.video for example in validation.items], np.str_))

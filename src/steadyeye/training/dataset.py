@@ -46,15 +46,14 @@ def examples(source: Source, several: bool = False, boxed: bool = False) -> Exam
     unique = [example for example, why in zip(merged, lacks, strict=True) if not why]
     times = Counter(example.id for example in read)
     twice = sum(times[example.id] - 1 for example in unique)
-    counts = {why: lacks.count(why) for why in LEFT_OUT}
     notes = [
-        f"{number_of(counts[why], 'image')} {text}" for why, text in LEFT_OUT.items() if counts[why]
+        f"{number_of(lacks.count(why), 'image')} {text}"
+        for why, text in LEFT_OUT.items()
+        if why in lacks
     ]
-    notes += (
-        [f"{number_of(twice, 'frame that is', 'frames that are')} in several sets, each used once"]
-        if twice
-        else []
-    )
+    if twice:
+        frames = number_of(twice, "frame that is", "frames that are")
+        notes.append(f"{frames} in several sets, each used once")
     if any(example.boxes is not None for example in unique) and not (several or boxed):
         notes.append("the label of a frame is that of its largest object")
     if not unique:

@@ -177,9 +177,9 @@ def _left_out(train: Examples) -> list[str]:
         for description, n in counts.items()
         if n
     ]
-    return notes + (
-        [f"{number_of(empty, 'image')} without an object, used as background"] * bool(empty)
-    )
+    if empty:
+        notes.append(f"{number_of(empty, 'image')} without an object, used as background")
+    return notes
 
 
 def _detections(output: DetectionTensors) -> Detections:

@@ -126,8 +126,8 @@ class Tuning:
             schedule=_schedule(recipe, iterations),
         )
         momentum = self.momentum
-        if momentum is None and own and recipe.momentum:
-            momentum = recipe.momentum
+        if momentum is None and own:
+            momentum = recipe.momentum or None
         return course if momentum is None else replace(course, momentum=momentum)
 
     def record(self) -> dict[str, Any]:
@@ -149,7 +149,8 @@ def read(path: Path | None, flags: Mapping[str, Any]) -> Tuning:
     Raises `UsageError` for a missing file, an unknown key, a wrong type, and if the model, the data
     or the output folder is missing.
     """
-    values = _values(path) if path else {}
+    types = {**get_type_hints(Tuning), "lr": str | float, "then": str | list[str]}
+    values = read_job_values(path, types) if path else {}
     values |= {key: value for key, value in flags.items() if value not in (None, (), [])}
     for key in ("model", "data", "out"):
         if not values.get(key):
@@ -184,8 +185,3 @@ def _schedule(recipe: TrainingRecipe, iterations: int | None) -> Schedule:
     # a shorter training falls at the same shares of its length
     at = {max(1, round(step * iterations / recipe.iterations)) for step in recipe.steps}
     return Steps(tuple(sorted(at)))
-
-
-def _values(path: Path) -> dict[str, Any]:
-    types = {**get_type_hints(Tuning), "lr": str | float, "then": str | list[str]}
-    return read_job_values(path, types)

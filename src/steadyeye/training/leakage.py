@@ -53,7 +53,8 @@ def check_leakage(train: Examples, validation: Examples, in_time: bool = False) 
                 "videos"
             )
     sides = [_space_frames(side.items) for side in (train, validation)]
-    marks = [_marks(side) for side in sides]
+    with ThreadPoolExecutor() as pool:
+        marks = [list(pool.map(_hash_example, side)) for side in sides]
     pairs = find_near_duplicates(*([mark for mark in side if mark is not None] for side in marks))
     shared_videos = _names(sides, marks, pairs)
     hit = len({second for _, second in shared_videos})
@@ -99,9 +100,8 @@ def _space_frames(items: Sequence[Example]) -> list[Example]:
     return [items[i] for i in np.linspace(0, len(items) - 1, MOST).round().astype(int)]
 
 
-def _marks(items: Sequence[Example]) -> list[NDArray[np.bool_] | None]:
-    with ThreadPoolExecutor() as pool:
-        return list(pool.map(lambda example: hash_image(example.image()), items))
+def _hash_example(example: Example) -> NDArray[np.bool_] | None:
+    return hash_image(example.image())
 
 
 def _names(

@@ -22,6 +22,9 @@ from steadyeye.training.engine import Engine, surroundings
 from steadyeye.training.hyperparameters import Course
 from steadyeye.training.metrics_log import History, TrainingRound
 
+SMOOTHED = 20
+"""Steps over which the shown loss is averaged."""
+
 
 class LossWatcher(Protocol):
     """Receives the progress of a training; `steadyeye.cli.progress` has some."""
@@ -72,7 +75,11 @@ class _Training:
 
     def run(self, start: Mapping[str, float | None] | None) -> History:
         """Trains to the end, from the latest checkpoint if there is one."""
-        history = self._resume() or self._begin(start)
+        history = self._resume()
+        if history is None:
+            task = self.lesson.task
+            begin = self._judgement(0) if start is None else start
+            history = History(task.criterion, task.lower, begin)
         if history.ended:
             return history
         name = self.folder.resolve().parent.name
@@ -81,7 +88,8 @@ class _Training:
         with interruptible() as interrupted, closing(self._feed(history.step)) as fed:
             for step, inputs in fed:
                 self._step(step, history, inputs)
-                self.watcher.show_loss(name, smooth_losses(self.losses))
+                latest = self.losses[-SMOOTHED:]
+                self.watcher.show_loss(name, sum(latest) / len(latest))
                 if judged := self.steps.ends_round(step + 1):
                     history = self._judge_round(history)
                 stop = interrupted()
@@ -111,10 +119,6 @@ class _Training:
             self.watcher.say(f"continuing after step {state.step:,} of {self.steps.total:,}")
         return history
 
-    def _begin(self, start: Mapping[str, float | None] | None) -> History:
-        task = self.lesson.task
-        return History(task.criterion, task.lower, self._judgement(0) if start is None else start)
-
     def _feed(self, first: int) -> Generator[tuple[int, list[Any]], None, None]:
         """The input of this process at each step."""
         parts = (
@@ -131,18 +135,19 @@ class _Training:
         return self.engine.rank, self.engine.ranks
 
     def _step(self, step: int, history: History, inputs: Sequence[Any]) -> None:
-        batch = self.steps.batch(step)
         loss = self.engine.step(
             step,
-            hyperparameters.learning_rate(
-                self.course.schedule, self.course.rate, step, history.values
-            ),
+            self._rate(step, history),
             lambda module: self.lesson.task.loss(module, inputs),
-            training_batches.share_batch(batch, *self.place)[1],
+            training_batches.share_batch(self.steps.batch(step), *self.place)[1],
         )
         if not math.isfinite(loss):
             raise self._describe_divergence(f"the loss is {loss}", step)
         self.losses.append(loss)
+
+    def _rate(self, step: int, history: History) -> float:
+        schedule, first = self.course.schedule, self.course.rate
+        return hyperparameters.learning_rate(schedule, first, step, history.values)
 
     def _judge_round(self, history: History) -> History:
         """The history after the round that ends now."""
@@ -150,23 +155,18 @@ class _Training:
         first = history.rounds[-1].step if history.rounds else 0
         sizes = [self.steps.size(step) for step in range(first, done)]
         losses = self.losses[first:]
-        rate = hyperparameters.learning_rate(
-            self.course.schedule, self.course.rate, done - 1, history.values
-        )
         ended = TrainingRound(
             step=done,
             epoch=done / self.steps.epoch,
-            rate=rate,
+            rate=self._rate(done - 1, history),
             loss=sum(x * n for x, n in zip(losses, sizes, strict=True)) / sum(sizes),
             measures=self._judgement(done),
         )
         now = replace(history, losses=tuple(self.losses), rounds=(*history.rounds, ended))
         self.watcher.say(sentence(now))
         if hyperparameters.is_over(now.values, self.course.patience):
-            waited = self.course.patience
-            return replace(
-                now, ended=f"stopped early: {now.criterion} no better in {waited} rounds"
-            )
+            ended_early = f"{now.criterion} no better in {self.course.patience} rounds"
+            return replace(now, ended=f"stopped early: {ended_early}")
         if done == self.steps.total:
             return replace(now, ended=f"all {number_of(done, 'step')} are done")
         return now
@@ -175,16 +175,14 @@ class _Training:
         task, size = self.lesson.task, self.course.batch
 
         def judge(module: nn.Module) -> Mapping[str, float]:
-            with closing(
-                training_batches.read_held_batches(self.lesson, self.images, size)
-            ) as batches:
+            prepared = training_batches.read_held_batches(self.lesson, self.images, size)
+            with closing(prepared) as batches:
                 return task.judge(module, batches)
 
         values = self.engine.judge_module(step, judge)
         if not math.isfinite(values[task.criterion]):
-            raise self._describe_divergence(
-                f"{task.criterion} on the held-out data is not a number", step - 1
-            )
+            fault = f"{task.criterion} on the held-out data is not a number"
+            raise self._describe_divergence(fault, step - 1)
         return {key: value if math.isfinite(value) else None for key, value in values.items()}
 
     def _save(self, history: History) -> None:
@@ -238,12 +236,6 @@ def interruptible() -> Iterator[Callable[[], bool]]:
         if first:
             # only now do the earlier handlers receive it
             signal.raise_signal(first[0])
-
-
-def smooth_losses(losses: Sequence[float], steps: int = 20) -> float:
-    """The mean of the latest losses."""
-    latest = losses[-steps:]
-    return sum(latest) / len(latest)
 
 
 def sentence(history: History) -> str:

@@ -67,7 +67,8 @@ def search(
     starts from the same weights, with the same order, at a constant rate. Raises `UsageError` if
     every loss diverged.
     """
-    steps = _steps(lesson, course)
+    whole = EpochSteps(len(lesson.learn.items), course)
+    steps = min(max(whole.epoch, whole.total // PART), whole.total)
     tried: list[Trial] = []
     start: Mapping[str, float | None] | None = None
     for rate in rates:
@@ -86,11 +87,6 @@ def search(
     task = lesson.task
     best = max(sound, key=lambda outcome: _goodness(outcome.measures, task.criterion, task.lower))
     return RateSearch(steps, start, tuple(tried), best.rate)
-
-
-def _steps(lesson: Lesson, course: Course) -> int:
-    steps = EpochSteps(len(lesson.learn.items), course)
-    return min(max(steps.epoch, steps.total // PART), steps.total)
 
 
 def _run_trial(

@@ -6,14 +6,14 @@ from typing import Any
 
 from steadyeye.core.format import number_of, percent
 from steadyeye.core.report_types import Figure, Section, Table, Topic
-from steadyeye.report.charts.specs import PALETTE, chart, lines, shares
-from steadyeye.report.comparison.before_after import Gain, TrainingGains, tables
+from steadyeye.report.charts.specs import PALETTE, chart, layer, lines, shares
+from steadyeye.report.comparison.before_after import TrainingGains, tables
 from steadyeye.report.render.document import Document
 from steadyeye.training import job
 from steadyeye.training.before_after import HeldOutComparison
 from steadyeye.training.hyperparameters import Steps, learning_rate
 from steadyeye.training.lr_search import read
-from steadyeye.training.metrics_log import History, TrainingRound
+from steadyeye.training.metrics_log import History
 
 POINTS = 400  # the most points of a curve of losses
 STEP = {"field": "step", "type": "quantitative", "title": "step", "axis": {"format": "d"}}
@@ -79,7 +79,8 @@ def summarize(
 
 def _build_comparison(both: HeldOutComparison) -> Section:
     """The base and the fine-tuned model on the same held-out data."""
-    gains = () if both.gain is None else (_name_models(both.gain),)
+    names = "the base model", "the fine-tuned model"
+    gains = () if both.gain is None else (TrainingGains(*names, (both.gain,)),)
     return Section(
         topic=Topic.TRAINING,
         place=0,
@@ -88,10 +89,6 @@ def _build_comparison(both: HeldOutComparison) -> Section:
         text=(*both.sentences, *both.method),
         tables=tables("Before and after training", gains),
     )
-
-
-def _name_models(gain: Gain) -> TrainingGains:
-    return TrainingGains("the base model", "the fine-tuned model", (gain,))
 
 
 def _title(went: History) -> str:
@@ -155,27 +152,17 @@ def _table(went: History) -> Table:
     rows = [
         ("0", "at first", "—", "—", *(format_measure(name, went.start.get(name)) for name in names))
     ]
-    rows += [_row(judged_round, names, judged_round == went.best) for judged_round in went.rounds]
-    header = (
-        "step",
-        "epoch",
-        "learning rate",
-        "loss",
-        *(f"held-out {name_measure(n)}" for n in names),
-    )
+    rows += [
+        (
+            f"{ended.step:,}{' ●' if ended == went.best else ''}",
+            *(f"{ended.epoch:.4g}", f"{ended.rate:g}", f"{ended.loss:.4f}"),
+            *(format_measure(name, ended.measures[name]) for name in names),
+        )
+        for ended in went.rounds
+    ]
+    columns = (f"held-out {name_measure(n)}" for n in names)
+    header = ("step", "epoch", "learning rate", "loss", *columns)
     return Table("All rounds; ● marks the stored weights", header, tuple(rows))
-
-
-def _row(judged_round: TrainingRound, names: Sequence[str], best: bool) -> tuple[str, ...]:
-    measures = (format_measure(name, judged_round.measures[name]) for name in names)
-    step = f"{judged_round.step:,}{' ●' if best else ''}"
-    return (
-        step,
-        f"{judged_round.epoch:.4g}",
-        f"{judged_round.rate:g}",
-        f"{judged_round.loss:.4f}",
-        *measures,
-    )
 
 
 def _search(went: History, rate_search: Mapping[str, Any]) -> Section:
@@ -191,10 +178,8 @@ def _search(went: History, rate_search: Mapping[str, Any]) -> Section:
     )
     curves = [row for trial in tried for row in curve(trial.losses, f"{trial.rate:g}")]
     y = {"field": "loss", "type": "quantitative", "title": "loss", "scale": {"type": "sqrt"}}
-    line = {
-        "mark": {"type": "line", "tooltip": True},
-        "encoding": {"x": STEP, "y": y, **lines([f"{t.rate:g}" for t in tried], "of")},
-    }
+    encoding = {"x": STEP, "y": y, **lines([f"{t.rate:g}" for t in tried], "of")}
+    line = layer("line", encoding, tooltip=True)
     columns = (f"held-out {name_measure(name)}" for name in names)
     return Section(
         topic=Topic.TRAINING,
@@ -224,6 +209,7 @@ def _data(record: Mapping[str, Any]) -> Section:
         (side, examples["name"], f"{examples['n']:,}", examples["fingerprint"])
         for side, examples in (("training", sides["train"]), ("held out", sides["held"]))
     )
+    header = ("", "data", "examples", "fingerprint")
     return Section(
         topic=Topic.TRAINING,
         place=3,
@@ -232,14 +218,7 @@ def _data(record: Mapping[str, Any]) -> Section:
             f"{note[:1].upper()}{note[1:]}."
             for note in (*sides["notes"], *record["task"].get("notes", ()))
         ),
-        tables=(
-            Table(
-                "Training and held-out data",
-                ("", "data", "examples", "fingerprint"),
-                rows,
-                open=True,
-            ),
-        ),
+        tables=(Table("Training and held-out data", header, rows, open=True),),
     )
 
 
@@ -269,19 +248,12 @@ def _loss(went: History) -> Figure:
         if measures.get("loss") is not None
     ]
     names = list(dict.fromkeys(row["of"] for row in rows))
-    line = {
-        "mark": {"type": "line", "tooltip": True},
-        "encoding": {
-            "x": STEP,
-            "y": {"field": "loss", "type": "quantitative", "title": "loss"},
-            **lines(names, "of"),
-        },
-    }
-    dots = {
-        "transform": [{"filter": "datum.of == 'held-out'"}],
-        "mark": {"type": "point", "filled": True, "tooltip": True},
-        "encoding": {key: to for key, to in line["encoding"].items() if key != "strokeDash"},
-    }
+    y = {"field": "loss", "type": "quantitative", "title": "loss"}
+    encoding = {"x": STEP, "y": y, **lines(names, "of")}
+    line = layer("line", encoding, tooltip=True)
+    place = {key: to for key, to in encoding.items() if key != "strokeDash"}
+    points = layer("point", place, filled=True, tooltip=True)
+    dots = {"transform": [{"filter": "datum.of == 'held-out'"}], **points}
     return Figure(
         name="training_loss",
         caption="Training loss (moving mean over steps), and loss on the held-out data after "
@@ -299,14 +271,9 @@ def _draw_judgements(went: History, names: Sequence[str]) -> Figure:
         for name in names
         if measures.get(name) is not None
     ]
-    line = {
-        "mark": {"type": "line", "point": True, "tooltip": True},
-        "encoding": {
-            "x": STEP,
-            "y": shares("value", "held-out data"),
-            **lines([name_measure(name) for name in names], "of"),
-        },
-    }
+    channels = lines([name_measure(name) for name in names], "of")
+    encoding = {"x": STEP, "y": shares("value", "held-out data"), **channels}
+    line = layer("line", encoding, point=True, tooltip=True)
     return Figure(
         name="training_judged",
         caption="Metrics on the held-out data, before the first step and after each round."
@@ -327,14 +294,9 @@ def _rate(schedule: Mapping[str, Any], went: History) -> Figure:
         starts = [0, *(judged_round.step for judged_round in went.rounds)]
         rows = [{"step": s, "rate": r.rate} for s, r in zip(starts, went.rounds, strict=False)]
     rows.append({"step": last.step, "rate": last.rate})
-    y = {"field": "rate", "type": "quantitative", "title": "learning rate"}
-    line = {
-        "mark": {"type": "line", "interpolate": "step-after", "color": PALETTE[0]},
-        "encoding": {
-            "x": STEP,
-            "y": {**y, "scale": {"type": "log"}, "axis": {"format": "~g", "tickCount": 4}},
-        },
-    }
+    more = {"scale": {"type": "log"}, "axis": {"format": "~g", "tickCount": 4}}
+    y = {"field": "rate", "type": "quantitative", "title": "learning rate", **more}
+    line = layer("line", {"x": STEP, "y": y}, interpolate="step-after", color=PALETTE[0])
     return Figure(
         name="training_rate",
         caption="Learning rate by step.",
@@ -346,14 +308,9 @@ def _rate(schedule: Mapping[str, Any], went: History) -> Figure:
 def _best_mark(went: History) -> list[dict[str, Any]]:
     if went.best is None:
         return []
-    rule = {"type": "rule", "strokeDash": [4, 4], "color": "#888888"}
-    return [
-        {
-            "data": {"values": [{"step": went.best.step}]},
-            "mark": rule,
-            "encoding": {"x": {"field": "step", "type": "quantitative"}},
-        }
-    ]
+    x = {"field": "step", "type": "quantitative"}
+    rows = [{"step": went.best.step}]
+    return [layer("rule", {"x": x}, rows, strokeDash=[4, 4], color="#888888")]
 
 
 def _describe_best(went: History) -> str:

@@ -168,11 +168,9 @@ def finetune(plan: TrainingPlan, watcher: TrainingWatcher) -> Tuned:
 def announcement(plan: TrainingPlan) -> str:
     """The training in one line."""
     train, validation, course = plan.data.train, plan.data.validation, plan.course
-    long = (
-        f"{number_of(course.iterations, 'step')}"
-        if course.iterations
-        else f"{number_of(course.epochs, 'epoch', 'epochs')}"
-    )
+    long = number_of(course.epochs, "epoch", "epochs")
+    if course.iterations:
+        long = number_of(course.iterations, "step")
     return (
         f"training on {number_of(len(train.items), 'example')} of "
         f"{number_of(len(train.classes), 'class')}, held out {len(validation.items):,}: {long} in "

@@ -163,9 +163,7 @@ def split_by_video(examples: Examples, share: float, seed: int = 0) -> Split:
     chosen: set[str] = set()
     for videos_of_class in of_class.values():
         count = min(max(round(share * len(videos_of_class)), 1), len(videos_of_class) - 1)
-        chosen |= set(
-            sorted(videos_of_class, key=lambda video: fingerprint(str(seed), video))[:count]
-        )
+        chosen.update(sorted(videos_of_class, key=lambda v: fingerprint(str(seed), v))[:count])
     if not chosen:
         raise UsageError(
             f"'{examples.name}' has one video of each class, so none can be held out whole; "
@@ -176,9 +174,8 @@ def split_by_video(examples: Examples, share: float, seed: int = 0) -> Split:
         f"{percent(share, 0)} of those of each class, at least one if there are two, seed {seed}"
     )
     train = [example for example in examples.items if example.video not in chosen]
-    return _split(
-        examples, train, [example for example in examples.items if example.video in chosen], (text,)
-    )
+    validation = [example for example in examples.items if example.video in chosen]
+    return _split(examples, train, validation, (text,))
 
 
 def split_by_time(examples: Examples, share: float, gap: int | None) -> Split:
@@ -238,9 +235,8 @@ def pair_sources(train: Examples, validation: Examples) -> Split:
             for example in validation.items
         ]
         validation = choose_examples(validation, items)
-    return _check_split(
-        Split(train, validation, (f"held-out data from another source, '{validation.name}'",))
-    )
+    note = f"held-out data from another source, '{validation.name}'"
+    return _check_split(Split(train, validation, (note,)))
 
 
 def _split(
@@ -249,10 +245,8 @@ def _split(
     validation: Sequence[Example],
     notes: Sequence[str],
 ) -> Split:
-    sides = Split(
-        choose_examples(examples, train), choose_examples(examples, validation), tuple(notes)
-    )
-    return _check_split(sides)
+    sides = choose_examples(examples, train), choose_examples(examples, validation)
+    return _check_split(Split(*sides, tuple(notes)))
 
 
 def _check_split(split: Split) -> Split:

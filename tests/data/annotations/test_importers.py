@@ -40,9 +40,7 @@ def truth():
     rng = np.random.default_rng(0)
     annotations = []
     for number in range(30):
-        x, y = rng.uniform(0, 300, 2).round(1)
-        w, h = rng.uniform(40, 150, 2).round(1)
-        box = [float(x), float(y), float(w), float(h)]
+        box = rng.uniform([0, 0, 40, 40], [300, 300, 150, 150]).round(1).tolist()
         annotations.append(annotation(number + 1, number % 3 + 1, number % 2 + 1, box))
     return annotations
 
@@ -60,6 +58,10 @@ def write_truth(folder, **parts):
 
 def build_source(spec):
     return plugins.build("sources", parse(spec))
+
+
+def has_note(notes, start):
+    return any(note.startswith(start) for note in notes)
 
 
 def coco(path):
@@ -116,13 +118,10 @@ def test_a_repeated_annotation_counts_once_as_by_pycocotools(tmp_path):
     twice = [*once, *[{**a, "id": a["id"] + 100} for a in once[:12]]]
     path = write_truth(tmp_path, annotations=twice)
     table = score(tmp_path, f"coco(annotations='{path}')", draw_detections(once))
-    assert mean_ap(table).value == pytest.approx(
-        reference(tmp_path, once, draw_detections(once)), abs=1e-12
-    )
-    assert mean_ap(table).value != pytest.approx(
-        reference(tmp_path, twice, draw_detections(once)), abs=1e-3
-    )
-    assert any(note.startswith("12 of 42 annotations in the file twice") for note in table.notes)
+    as_once, as_twice = (reference(tmp_path, n, draw_detections(once)) for n in (once, twice))
+    assert mean_ap(table).value == pytest.approx(as_once, abs=1e-12)
+    assert mean_ap(table).value != pytest.approx(as_twice, abs=1e-3)
+    assert has_note(table.notes, "12 of 42 annotations in the file twice")
 
 
 def test_two_objects_in_one_box_stay_two_where_their_masks_differ(tmp_path):
@@ -259,7 +258,7 @@ def test_a_polygon_of_yolo_counts_as_the_box_around_it(yolo):
 def test_a_repeated_line_of_yolo_counts_once(yolo):
     source = yolo("0 .5 .5 .2 .2\n0 .5 .5 .2 .2\n1 .5 .5 .2 .2\n")
     assert source[0].boxes.labels.tolist() == [0, 1]
-    assert any(note.startswith("1 of 3 boxes in the file twice") for note in source.notes)
+    assert has_note(source.notes, "1 of 3 boxes in the file twice")
 
 
 def test_numbers_of_yolo_names_decide_not_their_order(yolo):
@@ -305,12 +304,12 @@ def test_voc_reads_names_without_blanks_and_objects_once(tmp_path):
     source = voc(tmp_path)
     assert source.classes.names == ("sofa",)
     assert source[0].boxes.boxes.tolist() == [[0, 0, 9, 9], [1, 0, 9, 9]]
-    assert any(note.startswith("1 of 3 boxes in the file twice") for note in source.notes)
+    assert has_note(source.notes, "1 of 3 boxes in the file twice")
 
 
 def test_voc_that_counts_from_zero_is_noted(tmp_path):
     xml(tmp_path, "a", ("sofa", 0, 3, 9, 9), ("sofa", 1, 1, 9, 9))
-    assert any(note.startswith("1 of 2 boxes with xmin or ymin 0") for note in voc(tmp_path).notes)
+    assert has_note(voc(tmp_path).notes, "1 of 2 boxes with xmin or ymin 0")
 
 
 def test_voc_in_shares_of_the_image_is_refused(tmp_path):
@@ -429,12 +428,8 @@ def detect_objects(annotations, number=lambda category: category, **keys):
     """COCO's results of a detector that is right in all but its last few boxes."""
     entries = []
     for place, original in enumerate(annotations):
-        entry = {
-            "image_id": original["image_id"],
-            "category_id": number(original["category_id"]),
-            "bbox": original["bbox"],
-            "score": 0.9 - place / 1000,
-        }
+        entry = {key: original[key] for key in ("image_id", "bbox")}
+        entry |= {"category_id": number(original["category_id"]), "score": 0.9 - place / 1000}
         entries.append({**entry, **{key: make(original) for key, make in keys.items()}})
     return entries
 
@@ -461,6 +456,10 @@ def yolo_data(tmp_path):
     return tmp_path, images, annotations
 
 
+def as_yolo(folder):
+    return f"yolo(data='{folder / 'data.yaml'}')"
+
+
 def as_coco(folder, images, annotations, first):
     """COCO's annotations of the same, with categories counted from `first`."""
     categories = [{"id": i + first, "name": name} for i, name in enumerate(NAMES)]
@@ -485,8 +484,7 @@ def ultralytics(images, annotations, **keys):
 @pytest.mark.parametrize("with_names", [True, False])
 def test_predictions_of_ultralytics_are_read_as_they_are_meant(yolo_data, first, with_names):
     folder, images, annotations = yolo_data
-    spec = f"yolo(data='{folder / 'data.yaml'}')"
-    spec = spec if first is None else as_coco(folder, images, annotations, first)
+    spec = as_yolo(folder) if first is None else as_coco(folder, images, annotations, first)
     entries = ultralytics(images, annotations)
     if not with_names:
         entries = [{k: v for k, v in e.items() if k != "file_name"} for e in entries]
@@ -533,7 +531,7 @@ def test_a_bad_detector_is_no_other_numbering(yolo_data):
 
 def test_an_ambiguous_numbering_of_categories_is_refused(yolo_data):
     folder, images, annotations = yolo_data
-    spec = f"yolo(data='{folder / 'data.yaml'}')"
+    spec = as_yolo(folder)
     inner = [a for a in annotations if a["category_id"] in (1, 2)]
     away = [{**e, "bbox": [600, 400, 10, 10]} for e in ultralytics(images, inner)]
     with pytest.raises(UsageError, match=r"from 0 or counted from 1 .* --category-ids 0 or"):
@@ -545,7 +543,7 @@ def test_the_user_says_the_numbering(yolo_data):
     (folder / "said.json").write_text(json.dumps(ultralytics(images, annotations)))
     for base, right in (("1", True), ("0", False)):
         done = steadyeye(
-            *("score", str(folder / "said.json"), "--data", f"yolo(data='{folder / 'data.yaml'}')"),
+            *("score", str(folder / "said.json"), "--data", as_yolo(folder)),
             *("--category-ids", base, "--out", str(folder / f"run{base}"), "--metrics", "map"),
         )
         if not right:
@@ -558,7 +556,7 @@ def test_the_user_says_the_numbering(yolo_data):
 def test_a_numbering_that_does_not_fit_names_the_data(yolo_data):
     folder, images, annotations = yolo_data
     (folder / "said.json").write_text(json.dumps(ultralytics(images, annotations)))
-    spec = f"yolo(data='{folder / 'data.yaml'}')"
+    spec = as_yolo(folder)
     name = plugins.build("sources", parse(spec)).name
     done = steadyeye(
         *("score", str(folder / "said.json"), "--data", spec),

@@ -24,11 +24,8 @@ from steadyeye.data.classes.matching import same_names
 
 # docs/reference/class-maps.md, "YTBB-Robust": index, released, with the plain meaning
 PLAIN_YTBB = {"cow": "n02402425", "potted plant": "n11536230"}
-PLAIN_DIFFERENCES = [
-    (345, None, "cow"),
-    (985, "potted plant", None),
-    (986, "potted plant", None),
-]
+PLAIN_DIFFERENCES = [(345, None, "cow")]
+PLAIN_DIFFERENCES += [(index, "potted plant", None) for index in (985, 986)]
 
 
 def read_installed(package: str, path: str) -> str:
@@ -134,11 +131,8 @@ def test_plain_meanings_differ_from_the_ytbb_release_as_documented(test_data):
     release = read_release(test_data / "ytbb_robust/metadata/class_idx_map.json")
     ytbb = shipped_classes("ytbb")
     meanings = dict(zip(ytbb.names, ytbb.wnids or (), strict=True)) | PLAIN_YTBB
-    plain = map_indices(
-        class_mapping.by_meaning(
-            shipped_classes("imagenet1k"), Classes(ytbb.names, tuple(meanings.values()))
-        )
-    )
+    meant = Classes(ytbb.names, tuple(meanings.values()))
+    plain = map_indices(class_mapping.by_meaning(shipped_classes("imagenet1k"), meant))
     differences = [
         tuple([i] + [ytbb.names[m[i]] if i in m else None for m in (release, plain)])
         for i in sorted(release.keys() | plain.keys())
@@ -146,11 +140,8 @@ def test_plain_meanings_differ_from_the_ytbb_release_as_documented(test_data):
     ]
     assert differences == PLAIN_DIFFERENCES
     page = Path(__file__).resolve().parents[3] / "docs" / "reference" / "class-maps.md"
-    rows = [
-        line
-        for line in page.read_text(encoding="utf-8").splitlines()
-        if re.match(r"\| \d{3} ", line)
-    ]
+    lines = page.read_text(encoding="utf-8").splitlines()
+    rows = [line for line in lines if re.match(r"\| \d{3} ", line)]
     documented = [tuple(cell.strip() for cell in row.split("|")[1:4]) for row in rows]
     names_of = shipped_classes("imagenet1k").names
     assert [(a, b.split(",")[0], c) for a, b, c in documented] == [
@@ -160,11 +151,9 @@ def test_plain_meanings_differ_from_the_ytbb_release_as_documented(test_data):
 
 
 def test_a_class_maps_to_its_nearest_ancestor():
-    target = classes_of_names(
-        {"animal": None, "carnivore": None, "feline": None, "cat": None, "vehicle": None}
-    )
-    source = classes_of_names(
-        {"tabby": None, "tiger": None, "beagle": None, "tench": None, "airliner": None}
+    target, source = (
+        classes_of_names(dict.fromkeys(names.split()))
+        for names in ("animal carnivore feline cat vehicle", "tabby tiger beagle tench airliner")
     )
     assert name_map(class_mapping.by_meaning(source, target)) == {
         "tabby": "cat",
@@ -184,10 +173,8 @@ def test_wordnet_falls_back_on_names_without_an_id():
 
 def test_between_takes_identity_then_meanings_then_names():
     classes = Classes(("Traffic_Light", "dog"))
-    assert (
-        class_mapping.between(classes, Classes(classes.names, ("n06874185", "n02084071"))).origin
-        == "identity"
-    )
+    with_ids = Classes(classes.names, ("n06874185", "n02084071"))
+    assert class_mapping.between(classes, with_ids).origin == "identity"
     assert class_mapping.between(classes, Classes(("traffic light",))).origin == "by WordNet"
     assert class_mapping.between(Classes(("gnome",)), Classes(("Gnome",))).origin == "by name"
     with pytest.raises(UsageError, match=r"2 classes to the data's 1: none .* car; .*--class-map"):
@@ -261,19 +248,22 @@ def test_a_class_map_is_read_back_from_csv(tmp_path, target):
 def test_released_index_maps_are_read(test_data):
     for target, folder in (("vid30", "imagenet_vid_robust"), ("ytbb", "ytbb_robust")):
         metadata = test_data / folder / "metadata"
-        forward = from_file(
-            metadata / "class_idx_map.json", shipped_classes("imagenet1k"), shipped_classes(target)
-        )
-        backward = from_file(
-            metadata / "rev_class_idx_map.json",
-            shipped_classes("imagenet1k"),
-            shipped_classes(target),
-        )
+        classes = shipped_classes("imagenet1k"), shipped_classes(target)
+        forward = from_file(metadata / "class_idx_map.json", *classes)
+        backward = from_file(metadata / "rev_class_idx_map.json", *classes)
         assert forward.members == backward.members
-        assert (
-            forward.members
-            == class_mapping.between(shipped_classes("imagenet1k"), shipped_classes(target)).members
-        )
+        assert forward.members == class_mapping.between(*classes).members
+
+
+def read_refusal(folder, name, text, read_file):
+    """The one line with which a file is refused; without a name it is absent."""
+    file = folder / (name or "absent.csv")
+    if name:
+        file.write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError) as caught:
+        read_file(file)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
 
 
 SOURCE = Classes(("tabby", "tiger cat", "beagle"), ("n02123045", "n02123159", "n02088364"))
@@ -301,26 +291,14 @@ def test_every_form_of_a_map(tmp_path, name, text):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        (
-            "a.csv",
-            "model,data\ntaby,cat\n",
-            "line 2: no model class named 'taby'; did you mean 'tabby'",
-        ),
-        (
-            "a.csv",
-            "model,data\n\ntabby,cow\n",
-            "line 3: no data class named 'cow'; known: cat, dog",
-        ),
+        ("a.csv", "model,data\ntaby,cat\n", "2: no model class named 'taby'; did you mean 'tabby'"),
+        ("a.csv", "model,data\n\ntabby,cow\n", "3: no data class named 'cow'; known: cat, dog"),
         ("a.csv", "model,data\n3,cat\n", "there is no model class 3; use 0 to 2"),
         ("a.csv", "model,data\ntabby,cat\ntabby,dog\n", "'tabby' maps to both 'cat' and 'dog'"),
         ("a.csv", "from,to\ntabby,cat\n", "maps nothing; give the columns model and data"),
         ("a.csv", "", "maps nothing"),
         ("a.csv", "model,data\ntench, Tinca tinca,cat\n", "line 2 has more cells"),
-        (
-            "a.csv",
-            "model_index,model,data\n1,tabby,cat\n",
-            "model_index 1 is 'tiger cat', but model",
-        ),
+        ("a.csv", "model_index,model,data\n1,tabby,cat\n", "index 1 is 'tiger cat', but model"),
         ("a.csv", "model_index,data\n-1,cat\n", "there is no model class -1"),
         ("a.json", "{", "cannot read the class map"),
         ("a.json", "[1]", "is no JSON object"),
@@ -331,13 +309,8 @@ def test_every_form_of_a_map(tmp_path, name, text):
     ],
 )
 def test_map_errors_say_what_and_where(tmp_path, name, text, message):
-    file = tmp_path / (name or "absent.csv")
-    if name:
-        file.write_text(text, encoding="utf-8")
-    with pytest.raises(UsageError) as caught:
-        from_file(file, SOURCE, TARGET)
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
+    line = read_refusal(tmp_path, name, text, lambda file: from_file(file, SOURCE, TARGET))
+    assert message in line
 
 
 def test_a_name_of_two_classes_needs_its_index(tmp_path):
@@ -366,9 +339,8 @@ def test_a_name_of_two_classes_needs_its_index(tmp_path):
 def test_every_form_of_a_list(tmp_path, name, text):
     file = tmp_path / name
     file.write_text(text, encoding="utf-8")
-    assert read(str(file)) == Classes(
-        ("tabby", "dog", "stop light", "robot"), ("n02123045", "n02084071", "n06874185", "")
-    )
+    ids = ("n02123045", "n02084071", "n06874185", "")
+    assert read(str(file)) == Classes(("tabby", "dog", "stop light", "robot"), ids)
 
 
 @pytest.mark.parametrize("start", [0, 1])
@@ -410,12 +382,7 @@ def test_class_lists_are_read_from_json_and_by_name(tmp_path):
     ],
 )
 def test_list_errors_say_what(tmp_path, name, text, message):
-    file = tmp_path / (name or "absent.txt")
-    if name:
-        file.write_text(text, encoding="utf-8")
-    with pytest.raises(UsageError) as caught:
-        read(str(file))
-    assert message in str(caught.value)
+    assert message in read_refusal(tmp_path, name, text, lambda file: read(str(file)))
 
 
 def test_undecodable_file_is_named(tmp_path):
@@ -436,17 +403,14 @@ def test_a_mistyped_list_suggests():
 
 
 def test_classes_keep_their_names_and_get_wordnet_ids():
-    assert classes_of_names({"n02084071": None, "Dog": None}) == Classes(
-        ("n02084071", "Dog"), ("n02084071", "n02084071")
-    )
+    twice = Classes(("n02084071", "Dog"), ("n02084071",) * 2)
+    assert classes_of_names({"n02084071": None, "Dog": None}) == twice
     assert classes_of_names({"qwertz": None}) == Classes(("qwertz",))
 
 
 def test_usual_imagenet_labels_are_recognised(tmp_path):
-    lemmas = dict(
-        line.split("\t")
-        for line in read_installed("timm", "data/_info/imagenet_synset_to_lemma.txt").splitlines()
-    )
+    lines = read_installed("timm", "data/_info/imagenet_synset_to_lemma.txt").splitlines()
+    lemmas = dict(line.split("\t") for line in lines)
     hugging_face = [lemmas[wnid] for wnid in shipped_classes("imagenet1k").wnids or ()]
     assert from_names(hugging_face) == shipped_classes("imagenet1k")
     file = tmp_path / "id2label.json"
@@ -479,10 +443,8 @@ def test_torchvision_labels_are_recognised():
 
 def test_lists_say_what_the_names_of_a_map_mean(tmp_path):
     # `crane` alone is taken for the machine; the list says that it is the bird
-    data, model = (
-        classes_of_names({"crane": None, "robot arm": None}),
-        shipped_classes("imagenet1k"),
-    )
+    data = classes_of_names({"crane": None, "robot arm": None})
+    model = shipped_classes("imagenet1k")
     (tmp_path / "data.txt").write_text("n02012849 crane\nrobot arm\n")
     text = f"imagenet1k:{tmp_path / 'data.txt'}"
     class_map = named_map(text, model, data)

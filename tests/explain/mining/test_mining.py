@@ -2,6 +2,7 @@
 
 import tracemalloc
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -134,17 +135,10 @@ def test_ancestors_go_all_the_way_up_and_stop_in_a_circle():
     assert ancestors(((1,), (0,)), 2) == descendants(((1,), (0,)), 2) == ({1}, {0})
     assert ancestors(None, 2) == descendants(None, 2) == (set(), set())
     relatives = find_relatives(((), (0,), (1,), ()), 4)
-    near = [
-        relatives.members[a:b].tolist()
-        for a, b in zip(relatives.first, relatives.first[1:], strict=False)
-    ]
+    near = [relatives.members[a:b].tolist() for a, b in pairwise(relatives.first)]
     assert near == [[1, 2], [0, 2], [0, 1], []]
-    assert find_known_classes(np.array([1, -1]), ((), (0,), (1,), ()), 4).tolist() == [
-        False,
-        True,
-        True,
-        False,
-    ]
+    known = find_known_classes(np.array([1, -1]), ((), (0,), (1,), ()), 4)
+    assert known.tolist() == [False, True, True, False]
 
 
 @pytest.mark.parametrize(
@@ -187,28 +181,21 @@ def reference(predictions, score, iou):
     """Cause, object and IoU of each confident detection, box by box from the definition."""
     above = ancestors(predictions.parents, len(predictions.classes))
     reached = {int(label) for label in predictions.model_to_data_class if label >= 0}
-    detections, truth, verified = (
-        predictions.raw_detections,
-        predictions.boxes,
-        predictions.verified,
-    )
+    detections, truth = predictions.raw_detections, predictions.boxes
+    verified = predictions.verified
     pairs = set(zip(verified.image.tolist(), verified.label.tolist(), strict=True))
     judgements = []
     for d in np.flatnonzero(detections.score > score):
-        image, label = (
-            int(detections.image[d]),
-            int(predictions.model_to_data_class[detections.label[d]]),
-        )
+        image = int(detections.image[d])
+        label = int(predictions.model_to_data_class[detections.label[d]])
         own = crowd = False
         best, where = 0.0, -1
         for t in np.flatnonzero(truth.image == image):
-            true_label, inside = (
-                int(truth.label[t]),
-                intersect_boxes(detections.boxes[d], truth.boxes[t]),
-            )
+            true_label = int(truth.label[t])
+            inside = intersect_boxes(detections.boxes[d], truth.boxes[t])
             same = label >= 0 and true_label >= 0
             same = same and (
-                label == true_label or label in above[true_label] or true_label in above[label]
+                label in {true_label, *above[true_label]} or true_label in above[label]
             )
             if truth.crowd[t]:
                 crowd |= same and inside / area(detections.boxes[d]) >= 0.5
@@ -282,20 +269,16 @@ def find_candidates(*tables, **more):
 
 def test_several_models_on_one_image_make_one_candidate():
     first = table([[(BOX, DATA_CAR)]], [[(BOX, BEAR, 0.9), (AWAY, BEAR, 0.85)]])
-    second = replace(
-        table([[(BOX, DATA_CAR)]], [[(NEAR, BEAR, 0.95), (BOX, ANIMAL, 0.9)]]), model="n"
-    )
+    second = table([[(BOX, DATA_CAR)]], [[(NEAR, BEAR, 0.95), (BOX, ANIMAL, 0.9)]])
+    second = replace(second, model="n")
     mistakes = find_candidates(first, second)
     assert [(c.predicted, c.score, c.models, c.times) for c in mistakes] == [
         ("bear", 0.95, ("m", "n"), 2),
         ("animal", 0.9, ("n",), 1),
         ("bear", 0.85, ("m",), 1),
     ]
-    assert [(c.table, c.truth, c.cause) for c in mistakes] == [
-        (1, "car", "misclassification"),
-        (1, "car", "misclassification"),
-        (0, "", "background"),
-    ]
+    expected = [(1, "car", "misclassification")] * 2 + [(0, "", "background")]
+    assert [(c.table, c.truth, c.cause) for c in mistakes] == expected
     assert mistakes[0].box == tuple(NEAR)
 
 
@@ -341,9 +324,8 @@ def test_half_an_overlap_is_not_enough():
 
 def film_detections(detections, frames, videos=None):
     """One detection a frame, of nothing."""
-    predictions = table(
-        [[]] * len(detections), [[detection] if detection else [] for detection in detections]
-    )
+    rows = [[detection] if detection else [] for detection in detections]
+    predictions = table([[]] * len(detections), rows)
     tags = {"video": np.array(videos or ["v"] * len(detections)), "frame": np.array(frames)}
     return replace(predictions, tags=tags)
 
@@ -376,9 +358,8 @@ def test_frames_without_the_mistake_end_it_after_a_while():
 def test_two_mistakes_side_by_side_stay_two():
     boxes = [[0, 0, 10, 10], [20, 0, 30, 10]]
     detections = [[(box, BEAR, 0.9) for box in boxes]] * 5
-    predictions = replace(
-        table([[]] * 5, detections), tags={"video": np.array(["v"] * 5), "frame": np.arange(5)}
-    )
+    tags = {"video": np.array(["v"] * 5), "frame": np.arange(5)}
+    predictions = replace(table([[]] * 5, detections), tags=tags)
     assert [c.times for c in find_candidates(predictions)] == [5, 5]
 
 

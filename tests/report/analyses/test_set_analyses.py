@@ -50,9 +50,8 @@ def sets(right, k=None, **tags):
     )
     more = {name: np.asarray(values) for name, values in tags.items()}
     columns = (*predictions.columns, *more)
-    return replace(
-        predictions, columns=columns, tags={**predictions.tags, **more}, fingerprint="same"
-    )
+    tags = {**predictions.tags, **more}
+    return replace(predictions, columns=columns, tags=tags, fingerprint="same")
 
 
 def evaluated(predictions, model="m"):
@@ -69,18 +68,8 @@ def share(text):
 
 
 # a: right, breaks at +1; b: right throughout; c: anchor wrong, +1 wrong
-THREE = {
-    ("a", -1): True,
-    ("a", 0): True,
-    ("a", 1): False,
-    ("a", 2): True,
-    ("b", -1): True,
-    ("b", 0): True,
-    ("b", 1): True,
-    ("b", 2): True,
-    ("c", 0): False,
-    ("c", 1): False,
-}
+THREE = {(name, offset): True for name in "ab" for offset in (-1, 0, 1, 2)}
+THREE |= {("a", 1): False, ("c", 0): False, ("c", 1): False}
 
 
 def test_offset_errors_by_hand():
@@ -121,20 +110,15 @@ def test_conditional_robustness_by_hand():
     # right anchors a and b: at ±1 three of four frames, at ±2 two of two
     robustness = conditional_robustness(sets(THREE))
     assert [(cell.value, cell.n) for cell in robustness.cells] == [(3 / 4, 4), (1, 2)]
-    assert (robustness.name, robustness.value, robustness.n) == (
-        "conditional_robustness(k=2)",
-        1,
-        2,
-    )
+    assert robustness.name == "conditional_robustness(k=2)"
+    assert (robustness.value, robustness.n) == (1, 2)
     assert conditional_robustness(sets(THREE), k=1).value == 3 / 4
     section = beside([evaluated(sets(THREE))])
     # of two right anchors one survives distances 1 and 2
     assert [row[5].split(" ")[0] for row in rows(section)] == [f"50.0{SPACE}%"] * 2
     assert f"100.0{SPACE}%" in section.text[0]
     # a breaks at +1, and both of the frames two away are right
-    assert section.title == (
-        "1 of 1 set that breaks within ±2 is right on the frames exactly 2 away"
-    )
+    assert section.title == "1 of 1 set that breaks within ±2 is right on the frames exactly 2 away"
 
 
 def test_conditional_robustness_without_a_right_anchor_has_no_value():
@@ -152,10 +136,7 @@ def test_the_same_conditional_robustness_hides_another_pm_k():
     few = {(v, o): not (v == "v0" and o) for v, o in frames}
     spread = {(v, o): not (o and int(v[1]) == (abs(o) - 1) * 2 + (o > 0)) for v, o in frames}
     first, second = sets(few), sets(spread)
-    cells = [
-        [c.value for c in conditional_robustness(predictions).cells]
-        for predictions in (first, second)
-    ]
+    cells = [[c.value for c in conditional_robustness(t).cells] for t in (first, second)]
     assert cells[0] == cells[1] == [0.9] * k
     assert pm_k(first).value == 0.9
     assert pm_k(second).value == 0.0
@@ -169,17 +150,8 @@ def test_static_transfer_by_hand():
     def model(*wrong):
         return sets({name: name not in wrong for name in names})
 
-    first, second, third = (
-        model(("a", 1), ("b", -2)),
-        model(("a", 1)),
-        model(("a", -1), ("b", 2)),
-    )
-    section = static_transfer(
-        [
-            evaluated(predictions, name)
-            for predictions, name in ((first, "1"), (second, "2"), (third, "3"))
-        ]
-    )
+    models = (model(("a", 1), ("b", -2)), model(("a", 1)), model(("a", -1), ("b", 2)))
+    section = static_transfer([evaluated(m, f"{i}") for i, m in enumerate(models, 1)])
     shares = {row[0]: [share(cell) for cell in row[2:]] for row in rows(section)}
     # the fixed set: a's +1 (two models) and b's −2 (a tie with +2: the earlier)
     # without 1: a's −1 ties with +1: the earlier, right; b's +2, right
@@ -191,10 +163,8 @@ def test_static_transfer_by_hand():
     # two anchors show nothing
     assert section.title == "Do models break on the same frames?"
     # means of the rows: 3/3 of the anchors, 3/3 of the others' neighbours, 0.5/3 of all
-    assert (
-        "does not drop on these neighbours. The drop from 100.0\u202f% to 16.7\u202f% is on"
-        in (section.text[0])
-    )
+    line = "does not drop on these neighbours. The drop from 100.0\u202f% to 16.7\u202f% is on"
+    assert line in section.text[0]
 
 
 def test_static_transfer_titles_assert_with_enough_anchors():
@@ -230,10 +200,8 @@ def test_static_transfer_shares_no_drop_where_the_neighbours_are_right_more_ofte
     shares = {tuple(map(share, row[2:])) for row in rows(section)}
     assert {item[:2] for item in shares} == {(0.5, 1)}
     assert {item[3] for item in shares} == {0}
-    assert (
-        "Accuracy does not drop on these neighbours. The drop from 50.0\u202f% to 0.0"
-        in (section.text[0])
-    )
+    line = "Accuracy does not drop on these neighbours. The drop from 50.0\u202f% to 0.0"
+    assert line in section.text[0]
 
 
 def test_static_transfer_leaves_out_what_one_model_could_not_read():
@@ -318,16 +286,12 @@ def reference(test_data, name):
     ],
 )
 def test_the_published_tables_are_the_published_tables(test_data, name, published):
-    expected = reference(test_data, name)
+    expected, printed = reference(test_data, name), []
     for row, loss in zip(expected, published.losses, strict=True):
-        assert loss.original.value == float(row["original"]) / 100
-        assert loss.perturbed.value == float(row["perturbed"]) / 100
-        difference = float(row["original"]) - float(row["perturbed"])
-        assert loss.drop.value * 100 == pytest.approx(difference)
-    printed = [
-        round(float(row["original"]) - float(row["perturbed"]) - float(row["drop"]), 1)
-        for row in expected
-    ]
+        original, perturbed, drop = (float(row[key]) for key in ("original", "perturbed", "drop"))
+        assert (loss.original.value, loss.perturbed.value) == (original / 100, perturbed / 100)
+        assert loss.drop.value * 100 == pytest.approx(original - perturbed)
+        printed.append(round(original - perturbed - drop, 1))
     # two drops of Table 4 are not the difference of what is printed beside them
     assert printed == ([0, 0.2, 0, -0.7] if name == "review_impact" else [0] * len(expected))
 
@@ -342,23 +306,12 @@ def test_the_intervals_of_table_8_are_clopper_pearson_over_its_videos(test_data)
             assert round(100 * hits / n, 1) == float(row[end])
 
 
-REVIEW = {
-    # a: +1 rejected and wrong; b: fine; c: the anchor rejected, so its right neighbour leaves too
-    ("a", 0): (True, 1),
-    ("a", 1): (False, 0),
-    ("a", 2): (True, 1),
-    ("b", 0): (True, 1),
-    ("b", 1): (True, 1),
-    ("c", 0): (False, 0),
-    ("c", 1): (True, 1),
-}
-
-
 def judged():
-    return sets(
-        {key: right for key, (right, _) in REVIEW.items()},
-        accepted=[accepted for _, accepted in REVIEW.values()],
-    )
+    """a: +1 rejected and wrong; b: fine; c: the anchor rejected, so its right neighbour leaves."""
+    names = [("a", 0), ("a", 1), ("a", 2), ("b", 0), ("b", 1), ("c", 0), ("c", 1)]
+    wrong = {("a", 1), ("c", 0)}
+    accepted = [int(name not in wrong) for name in names]
+    return sets({name: name not in wrong for name in names}, accepted=accepted)
 
 
 def test_metrics_keep_to_what_was_accepted():
@@ -434,12 +387,13 @@ def naive(models):
         wrong = [not m.right[i] for m in models]
         near[a].append((-sum(wrong), abs(offset[i]), offset[i], wrong))
     static = np.array([min(candidates, key=lambda c: c[:3])[3] for candidates in near.values()])
-    others = [
-        np.mean(
-            [not min(e, key=lambda c, m=m: (c[0] + c[3][m], *c[1:3]))[3][m] for e in near.values()]
-        )
-        for m in range(len(models))
-    ]
+
+    def without(m):
+        """The share right of a model on the frames that are worst for the others."""
+        worst = (min(e, key=lambda c: (c[0] + c[3][m], *c[1:3])) for e in near.values())
+        return np.mean([not frame[3][m] for frame in worst])
+
+    others = [without(m) for m in range(len(models))]
     return errors, conditional, 1 - static.mean(axis=0), others
 
 
@@ -460,26 +414,27 @@ def test_random_tables_over_the_released_metadata(released, seed):
     assert points == {o: (np.mean(e), len(e)) for o, e in errors.items()}
 
     cells = conditional_robustness(models[0]).cells
-    assert [(c.value, c.n) for c in cells] == [
-        (np.mean(conditional[d]), len(conditional[d])) for d in range(1, 11)
-    ]
+    expected = [(np.mean(conditional[d]), len(conditional[d])) for d in range(1, 11)]
+    assert [(c.value, c.n) for c in cells] == expected
 
     values = static_transfer(evaluated_models).figures[0].spec["data"]["values"]
     points = {(v["model"], v["frames"]): v["value"] for v in values}
     assert [points[str(i), "worst for all models"] for i in range(3)] == pytest.approx(list(static))
     assert [points[str(i), "worst for the other models"] for i in range(3)] == pytest.approx(others)
     for i in range(3):
-        assert (
-            points[str(i), "worst for this model (pm-k)"] <= points[str(i), "worst for all models"]
-        )
+        own = points[str(i), "worst for this model (pm-k)"]
+        assert own <= points[str(i), "worst for all models"]
 
 
-def full():
+def full(order=range(10)):
     """Two models on reviewed sets that carry every tag."""
     tags = {"frame_type": TYPES, "fps": [25.0] * 4 + [30.0] * 6, "accepted": [1, 1, 1, 0] + [1] * 6}
-    first = select_reviewed(sets(THREE, **tags))
-    second = select_reviewed(sets({**THREE, ("b", 2): False}, **tags))
-    return [evaluated(first, "one"), evaluated(second, "two <b>")]
+    tags = {name: [values[i] for i in order] for name, values in tags.items()}
+    models, keys = {"one": THREE, "two <b>": {**THREE, ("b", 2): False}}, list(THREE)
+    return [
+        evaluated(select_reviewed(sets({keys[i]: right[keys[i]] for i in order}, **tags)), name)
+        for name, right in models.items()
+    ]
 
 
 ALL = (
@@ -509,20 +464,8 @@ def test_sections_repeat_change_nothing_and_draw(analysis):
 
 @pytest.mark.parametrize("analysis", ALL, ids=lambda a: a.__name__)
 def test_the_order_of_the_rows_does_not_count(analysis):
-    models = full()
-    order = np.random.default_rng(0).permutation(10)
-    keys = list(THREE)
-    tags = {"frame_type": TYPES, "fps": [25.0] * 4 + [30.0] * 6, "accepted": [1, 1, 1, 0] + [1] * 6}
-    shuffled = {name: [values[i] for i in order] for name, values in tags.items()}
-
-    def again(right):
-        return select_reviewed(sets({keys[i]: right[keys[i]] for i in order}, **shuffled))
-
-    other = [
-        evaluated(again(THREE), "one"),
-        evaluated(again({**THREE, ("b", 2): False}), "two <b>"),
-    ]
-    assert analysis(other).tables == analysis(models).tables
+    other = full(np.random.default_rng(0).permutation(10))
+    assert analysis(other).tables == analysis(full()).tables
 
 
 def test_empty_tables_make_no_section():

@@ -4,6 +4,7 @@ import csv
 import html
 import json
 from dataclasses import replace
+from operator import attrgetter
 from xml.etree import ElementTree as ET
 
 import cv2
@@ -102,11 +103,8 @@ def test_the_first_table_has_the_best_model_first(folders):
 def test_the_correlation_is_that_of_the_models_on_both(site):
     pair = next(pair for pair in site.correlations if pair.metric == "accuracy")
     assert set(pair.models) == set(LIMITS) - {"higher"}
-    values = [
-        {model.predictions.model: model.results["accuracy"].value for model in models}
-        for models in site.models
-    ]
-    lists = [[by_name[name] for name in pair.models] for by_name in values]
+    models = [{model.predictions.model: model.results for model in group} for group in site.models]
+    lists = [[own[name]["accuracy"].value for name in pair.models] for own in models]
     assert pair.value == pytest.approx(kendalltau(*lists).statistic)
     assert pair.low <= pair.value <= pair.high
 
@@ -188,9 +186,8 @@ def test_the_folder_from_the_command_line(folders, site, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "τ\u00a0=\u00a0" in done.stdout
     out = tmp_path / "board"
-    assert {file.name for file in out.iterdir()} == {
-        *("index.html", "results.json", "results.csv", "cards"),
-    }
+    names = {file.name for file in out.iterdir()}
+    assert names == {"index.html", "results.json", "results.csv", "cards"}
     cards = {file.name for file in (out / "cards").iterdir()}
     assert cards == {f"{n}.{s}" for n in name_files(site).values() for s in ("svg", "html")}
     for file in (out / "cards").glob("*.svg"):
@@ -218,29 +215,16 @@ def test_python_has_the_numbers_of_the_command(folders, tmp_path):
     content = json.loads((tmp_path / "board" / "results.json").read_text())["leaderboard"]
     site = se.leaderboard(*map(se.open_run, folders[1]), out=tmp_path / "python")
     assert list_files(tmp_path / "python") == list_files(tmp_path / "board")
-    rows = [
-        (
-            row.data,
-            row.metric,
-            row.model,
-            row.value,
-            row.low,
-            row.high,
-            row.n,
-            row.rank,
-            *row.open_ranks,
-            row.tied,
-        )
-        for row in site.rows
-    ]  # fmt: skip
+    fields = ("data", "metric", "model", "value", "low", "high", "n", "rank")
+    rows = [(*attrgetter(*fields)(row), *row.open_ranks, row.tied) for row in site.rows]
     assert rows == [
         (*(item[key] for key in ("data", "metric", "model", "value")), *item["interval"],
          item["n"], item["rank"], *item["ranks left open"], tuple(item["no clear difference from"]))
         for item in content["ranks"]
     ]  # fmt: skip
     assert len({row[:3] for row in rows}) == len(rows)
-    taus = [(p.metric, p.first, p.second, p.value, p.low, p.high) for p in site.correlations]
     keys = ("metric", "first", "second", "value", "low", "high")
+    taus = [attrgetter(*keys)(pair) for pair in site.correlations]
     assert taus == [tuple(p[key] for key in keys) for p in content["rank correlations"]]
     distances = [d.value for lines in site.lines for own in lines.own for d in own.distances]
     assert distances == [d["value"] for line in content["lines"] for d in line["models"]]
@@ -251,11 +235,8 @@ def test_python_has_the_numbers_of_the_command(folders, tmp_path):
 
 
 def list_files(folder):
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file() and path.name != "index.html"
-    }
+    files = [path for path in folder.rglob("*") if path.is_file() and path.name != "index.html"]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
 def test_python_writes_only_where_it_is_told(folders, tmp_path, monkeypatch):
@@ -374,19 +355,13 @@ def test_two_models_have_no_line_and_no_correlation(folders):
 @pytest.mark.slow
 def test_files_of_something_else_are_not_replaced(folders, tmp_path):
     words = ("leaderboard", *map(str, folders[1][:4]), "--out")
-    run = tmp_path / "run"
-    run.mkdir()
-    (run / "results.json").write_text('{"results": []}')
-    assert "holds 'results.json', which is no file of a leaderboard" in refused(
-        *words, run, cwd=tmp_path
-    )
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "index.html").write_text("mine")
-    assert "holds 'index.html', which is no file of a leaderboard" in refused(
-        *words, "docs", cwd=tmp_path
-    )
-    assert (tmp_path / "docs" / "index.html").read_text() == "mine"
-    assert (run / "results.json").read_text() == '{"results": []}'
+    for name in ("results.json", "index.html"):
+        folder = tmp_path / name.partition(".")[0]
+        folder.mkdir()
+        (folder / name).write_text('{"results": []}')
+        message = refused(*words, folder, cwd=tmp_path)
+        assert f"holds '{name}', which is no file of a leaderboard" in message
+        assert (folder / name).read_text() == '{"results": []}'
     (tmp_path / "board").mkdir()
     (tmp_path / "board" / "notes.txt").write_text("mine")
     for _ in range(2):

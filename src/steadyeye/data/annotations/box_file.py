@@ -84,10 +84,8 @@ class BoxFile:
                 f"{frames - 1} (frames beyond them: {len(out_of_range):,}); give "
                 "the boxes of this video"
             )
-        ranges = [
-            Range(frame, frame, present(boxes_)) for frame, boxes_ in sorted(of_frames.items())
-        ]
-        return VideoLabels(tuple(boxes_ for boxes_ in ranges if boxes_.labels), cuts)
+        ranges = (Range(frame, frame, present(own)) for frame, own in sorted(of_frames.items()))
+        return VideoLabels(tuple(part for part in ranges if part.labels), cuts)
 
     def notes(self, videos: Iterable[str]) -> tuple[str, ...]:
         """How many videos the file has boxes of that are not among `videos`, and the first."""
@@ -153,11 +151,8 @@ def _of_csv(path: str) -> BoxFile:
         for video, frames in rows.items()
     }
     count = sum(len(objects) for frames in videos.values() for objects in frames.values())
-    return BoxFile(
-        classes_of_names(dict.fromkeys(names), resolve_path(path)),
-        videos,
-        repeats(written - count, written),
-    )
+    classes = classes_of_names(dict.fromkeys(names), resolve_path(path))
+    return BoxFile(classes, videos, repeats(written - count, written))
 
 
 def _boxes(entries: list[Entry], place: Mapping[str, int]) -> Boxes:
@@ -166,11 +161,8 @@ def _boxes(entries: list[Entry], place: Mapping[str, int]) -> Boxes:
 
 
 def _row(row: Row) -> tuple[str, int, Entry]:
-    corners, frame, video = (
-        [row.number(key) for key in CORNERS],
-        row.whole("frame"),
-        compose(row.get("video")),
-    )
+    corners, frame = [row.number(key) for key in CORNERS], row.whole("frame")
+    video = compose(row.get("video"))
     label, crowd = " ".join(row.get("label").split()), row.get("crowd").lower()
     if crowd not in CROWD:
         raise UsageError(f"{row.place}: crowd is {crowd!r}; write 1, 0 or nothing")

@@ -168,18 +168,9 @@ def _group_by_image(entries: _Entries, content: _Content) -> Columns:
         )
         categories.append(category[rows])
         used = np.union1d(used, category[rows])
-    joined = boxes.join()
-    total, left = len(image), len(joined.columns)
-    return Columns(
-        content.images,
-        content.categories,
-        list(entries.image_ids),
-        joined,
-        categories.array(),
-        used,
-        total - left,
-        total,
-    )
+    joined, total = boxes.join(), len(image)
+    numbers = categories.array(), used, total - len(joined.columns), total
+    return Columns(content.images, content.categories, list(entries.image_ids), joined, *numbers)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,9 @@ from steadyeye.core.storage.files import Place
 from steadyeye.core.storage.text_files import read_number
 from steadyeye.data.images.image_file import VARIABLE, read_max_pixels
 
+SIDES = ("xmin", "ymin", "xmax", "ymax")
+"""The sides of a box in VOC's XML."""
+
 MOST_BITS = 50
 """Bits of a run length: no mask has runs of more."""
 
@@ -50,13 +53,11 @@ def read_xml_size(root: Element, path: Place) -> tuple[int, int] | None:
 def once(objects: Boxes) -> Boxes:
     """The boxes of an image, each once: the same class and corners twice are one object."""
     rows = np.column_stack([objects.boxes, objects.labels, objects.crowd])
-    _, first = np.unique(rows, axis=0, return_index=True)
-    rows_ = np.sort(first)
-    if len(rows_) == len(objects):
+    first = np.sort(np.unique(rows, axis=0, return_index=True)[1])
+    if len(first) == len(objects):
         return objects
-    return Boxes(
-        objects.boxes[rows_], objects.labels[rows_], objects.crowd[rows_], objects.area[rows_]
-    )
+    crowd, area = objects.crowd[first], objects.area[first]
+    return Boxes(objects.boxes[first], objects.labels[first], crowd, area)
 
 
 def repeats(

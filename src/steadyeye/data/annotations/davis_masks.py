@@ -101,11 +101,6 @@ def locate_mask(frame: Path) -> Path:
     return Path(*parts).with_suffix(".png")
 
 
-def drop_empty(parts: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """The masks that are not empty, and so have boxes."""
-    return np.asarray(parts[parts.any(axis=(1, 2))])
-
-
 def _check_size(frame: Path, size: tuple[int, ...]) -> None:
     try:
         height, width = image_file.size(frame)

@@ -97,9 +97,8 @@ def present(
     # sorted by hand, as numpy's unique takes two hundred times as long here
     keys = np.sort(image * width + labels)
     keys = keys[np.diff(keys, prepend=-1) > 0]
-    return np.searchsorted(keys, np.arange(rows + 1, dtype=np.int64) * width), (
-        keys % width
-    ).astype(np.int32)
+    ends = np.searchsorted(keys, np.arange(rows + 1, dtype=np.int64) * width)
+    return ends, (keys % width).astype(np.int32)
 
 
 KINDS: dict[str, tuple[DTypeLike, int]] = {

@@ -123,27 +123,17 @@ def _encode_samples(
     """The columns of the samples as an Arrow file."""
     texts = every(samples.values(), lambda parts: _read_labels(tar, parts))
     numbers: dict[Label, int] = {}
-    labels = [
-        [numbers.setdefault(value, len(numbers)) for value in texts_of] for texts_of, _ in texts
-    ]
+    labels = [[numbers.setdefault(value, len(numbers)) for value in own] for own, _ in texts]
     corners = [boxes for _, boxes in texts]
     pictures = [parts[_pictures(parts)[0]] for parts in samples.values()]
-    columns: list[Any] = [
-        list(samples),
-        [picture.start for picture in pictures],
-        [picture.size for picture in pictures],
-        labels,
-    ]
+    spans = [picture.start for picture in pictures], [picture.size for picture in pictures]
+    columns: list[Any] = [list(samples), *spans, labels]
     if any(boxes is not None for boxes in corners):
         columns.append(corners)
     sizes = np.array(columns[2], dtype=np.int64)
     marks = ("\n".join(samples), sizes.tobytes(), json.dumps([list(numbers), labels, corners]))
-    about = {
-        "format": FORMAT,
-        "version": version,
-        "said": list(numbers),
-        "fingerprint": fingerprint(*marks),
-    }
+    about = {"format": FORMAT, "version": version, "said": list(numbers)}
+    about["fingerprint"] = fingerprint(*marks)
     schema = pa.schema([COLUMNS.field(i) for i in range(len(columns))])
     schema = schema.with_metadata({"steadyeye": json.dumps(about)})
     arrays = [pa.array(value, kind.type) for value, kind in zip(columns, schema, strict=True)]
@@ -213,24 +203,19 @@ def _of_json(content: Any) -> tuple[Sequence[Label], Sequence[float] | None]:
     if "boxes" in content:
         corners = [[float(value) for value in box] for box in content["boxes"]]
         labels = list(content["labels"])
-        if len(labels) != len(corners) or not all(_is_box(box) for box in corners):
+        whole = all(len(box) == 4 and np.isfinite(box).all() for box in corners)
+        is_box = whole and all(x1 >= x0 and y1 >= y0 for x0, y0, x1, y1 in corners)
+        if len(labels) != len(corners) or not is_box:
             raise ValueError(
                 f"{number_of(len(corners), 'box')}, {number_of(len(labels), 'label')}, or a box "
                 "that is none"
             )
         return [_label(text) for text in labels], [value for box in corners for value in box]
-    content_labels = content.get("label", content.get("labels", []))
-    return [
-        _label(text)
-        for text in (content_labels if isinstance(content_labels, list) else [content_labels])
-    ], None
+    own = content.get("label", content.get("labels", []))
+    return [_label(text) for text in (own if isinstance(own, list) else [own])], None
 
 
 def _label(value: Any) -> Label:
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise TypeError(f"{value!r} is neither the index nor the name of a class")
     return value
-
-
-def _is_box(box: Sequence[float]) -> bool:
-    return len(box) == 4 and bool(np.isfinite(box).all()) and box[2] >= box[0] and box[3] >= box[1]

@@ -67,15 +67,11 @@ def read_pairs(path: Path) -> PairReviews | None:
     if not path.is_file():
         return None
     reviews = {_pair(key, path): labels for key, labels in read_reviews(path, (SIMILAR, *FLAWS))}
-    good = frozenset(
-        pair for pair, labels in reviews.items() if SIMILAR in labels and not labels & {*FLAWS}
-    )
-    return PairReviews(
-        good,
-        frozenset(anchor for anchor, _ in reviews),
-        frozenset(anchor for (anchor, _), labels in reviews.items() if BAD_ANCHOR in labels),
-        len(reviews),
-    )
+    rows = reviews.items()
+    good = (pair for pair, labels in rows if SIMILAR in labels and not labels & {*FLAWS})
+    anchors = (anchor for anchor, _ in reviews)
+    bad = (anchor for (anchor, _), labels in rows if BAD_ANCHOR in labels)
+    return PairReviews(frozenset(good), frozenset(anchors), frozenset(bad), len(reviews))
 
 
 def read_reviews(path: Path, needed: Sequence[str]) -> list[tuple[str, frozenset[str]]]:

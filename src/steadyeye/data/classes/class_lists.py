@@ -80,8 +80,14 @@ def find_class(name: str, classes: Classes, title: str) -> int:
 
 
 @cache
-def _places(names: tuple[str, ...]) -> Mapping[str, int]:
+def _places(names: tuple[str, ...]) -> dict[str, int]:
     return {unicodedata.normalize("NFC", name): place for place, name in enumerate(names)}
+
+
+def list_positions(classes: Classes) -> dict[str, int]:
+    """WordNet id, or name as `compose` writes it → the position of its class."""
+    by_wnid = {wnid: place for place, wnid in enumerate(classes.wnids or ()) if wnid}
+    return by_wnid | _places(classes.names)
 
 
 def close_list(classes: Classes) -> Classes:

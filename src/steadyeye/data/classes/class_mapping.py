@@ -11,10 +11,7 @@ from steadyeye.core.format import number_of
 from steadyeye.core.storage.files import place
 from steadyeye.core.types import Classes
 from steadyeye.data.classes import class_lists, wordnet
-from steadyeye.data.classes.class_map import (
-    ClassMap,
-    of_destinations,
-)
+from steadyeye.data.classes.class_map import ClassMap, of_destinations
 from steadyeye.data.classes.map_file import WHAT, from_file
 from steadyeye.data.classes.matching import (
     ALIAS,
@@ -94,12 +91,9 @@ def _assign_meanings(classes: Classes, list_classes: Classes) -> Classes | None:
     places_ = [places.get(wordnet.plain(name)) for name in classes.names]
     if None in places_:
         return None
-    wnids = (
-        tuple(list_classes.wnids[at] for at in places_ if at is not None)
-        if list_classes.wnids
-        else None
-    )
-    return replace(classes, wnids=wnids)
+    wnids = list_classes.wnids
+    own = tuple(wnids[at] for at in places_ if at is not None) if wnids else None
+    return replace(classes, wnids=own)
 
 
 def _absent(whose: str, classes: Classes, list_classes: Classes, name: str) -> str:
@@ -166,10 +160,8 @@ def proposals(class_map: ClassMap) -> dict[str, str]:
     senses, target_senses = sense(class_map.source), sense(class_map.target)
     upward = by_ancestor(target_senses, senses) | by_row_above(target_senses, senses)
     nearest = {}
-    for index, (name, own) in enumerate(
-        zip(class_map.target.names, class_map.members, strict=True)
-    ):
-        if own:
+    for index, name in enumerate(class_map.target.names):
+        if class_map.members[index]:
             continue
         if index in upward:
             nearest[name] = class_map.source.names[upward[index][0]]
@@ -237,13 +229,8 @@ def describe_unmatched(mapping: ClassMap, labels: Sequence[str]) -> str | None:
 
 def _pair(mapping: ClassMap, index: int) -> str:
     own, other = mapping.source.names[index], mapping.target.names[mapping.destinations[index]]
-    return (
-        own if own == other else f"{own} = {other}" if _same(mapping, index) else f"{own} → {other}"
-    )
-
-
-def _same(mapping: ClassMap, index: int) -> bool:
-    return mapping.ways[index] in (SYNSET, LIST, ALIAS, NAME)
+    is_same = mapping.ways[index] in (SYNSET, LIST, ALIAS, NAME)
+    return own if own == other else f"{own} {'=' if is_same else '→'} {other}"
 
 
 def list_unmatched(mapping: ClassMap) -> list[str]:

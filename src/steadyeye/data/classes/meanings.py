@@ -58,8 +58,9 @@ def of(classes: Classes) -> tuple[str, ...]:
     """
     lists = fitting(classes.names)
     wnids = classes.wnids or ("",) * len(classes)
-    pairs = zip(classes.names, wnids, strict=True)
-    return tuple(_check_meaning(name, wnid, lists) for name, wnid in pairs)
+    keys = [_common_meaning(name, lists) for name in classes.names]
+    pairs = zip(keys, wnids, strict=True)
+    return tuple(key if key and meanings()[key].agrees(wnid) else "" for key, wnid in pairs)
 
 
 def wnid_of(name: str, names: Sequence[str]) -> str | None:
@@ -93,24 +94,18 @@ def fitting(names: Sequence[str]) -> frozenset[str]:
     """The lists we ship that have all these names; spelt exactly as there, or else in any way."""
     own = [name for name in names if not openimages.GAP.fullmatch(name)]
     for spell in (str, normalise_spelling):
-        lists = {
-            list_
-            for list_ in LISTS
-            if own and _spelled_names(list_, spell).issuperset(map(spell, own))
-        }
+        spellings = set(map(spell, own))
+        lists = frozenset(
+            name for name in LISTS if spellings and _spelled_names(name, spell) >= spellings
+        )
         if lists:
-            return frozenset(lists)
+            return lists
     return frozenset()
 
 
 def normalise_spelling(name: str) -> str:
     """A name as its spelling is compared: letters and digits in lower case."""
     return re.sub(r"[\W_]+", "", name.casefold())
-
-
-def _check_meaning(name: str, wnid: str, lists: frozenset[str]) -> str:
-    key = _common_meaning(name, lists)
-    return key if key and meanings()[key].agrees(wnid) else ""
 
 
 def _common_meaning(name: str, lists: frozenset[str]) -> str:
@@ -150,9 +145,8 @@ def _spellings() -> Mapping[str, Mapping[str, str]]:
 @cache
 def _homonyms() -> frozenset[str]:
     """Spellings that mean something in some lists only: alone they mean nothing."""
-    return frozenset().union(*(own for list_, own in _spellings().items() if list_)) - frozenset(
-        _spellings()[""]
-    )
+    own = (spellings for name, spellings in _spellings().items() if name)
+    return frozenset().union(*own) - frozenset(_spellings()[""])
 
 
 @cache

@@ -26,12 +26,8 @@ def released_names() -> Mapping[str, str]:
 @cache
 def hierarchy() -> Mapping[str, tuple[str, ...]]:
     """Machine id → those directly above it in the 600-class hierarchy; is-a only, no parts."""
-    return MappingProxyType(
-        {
-            row["mid"]: tuple(filter(None, row["parents"].split("|")))
-            for row in wordnet.read_list("openimages")
-        }
-    )
+    rows = ((row["mid"], row["parents"].split("|")) for row in wordnet.read_list("openimages"))
+    return MappingProxyType({mid: tuple(filter(None, parents)) for mid, parents in rows})
 
 
 @cache

@@ -45,7 +45,8 @@ def match_class(name: str, classes: Sequence[str]) -> str:
     """The one of a list of classes that a name means; the name where it is none, or several."""
     if name in classes:
         return name
-    for index, key in zip(_index_classes(tuple(classes)), _list_keys(name), strict=True):
+    keys = _fold(name), squeeze(name), fold_class(name)
+    for index, key in zip(_index_classes(tuple(classes)), keys, strict=True):
         if index.get(key):
             return index[key]
     return name
@@ -60,22 +61,15 @@ def _fold(name: str) -> str:
     return unicodedata.normalize("NFC", name.casefold())
 
 
-def _list_keys(name: str) -> tuple[str, ...]:
-    return _fold(name), squeeze(name), fold_class(name)
-
-
 @lru_cache(maxsize=8)
 def _index_classes(classes: tuple[str, ...]) -> tuple[Mapping[str, str], ...]:
     """Key → class, for each of the ways to compare; "" where several classes have the key."""
     # as a whole the list may say which of its meanings a word has: COCO's mouse is no animal
     whole = meanings.of(Classes(classes))
-    keys = [
-        (_fold(name), squeeze(name), meaning or fold_class(name))
-        for name, meaning in zip(classes, whole, strict=True)
-    ]
     indices: list[dict[str, str]] = [{}, {}, {}]
-    for name, own in zip(classes, keys, strict=True):
-        for index, key in zip(indices, own, strict=True):
+    for name, meaning in zip(classes, whole, strict=True):
+        keys = _fold(name), squeeze(name), meaning or fold_class(name)
+        for index, key in zip(indices, keys, strict=True):
             index[key] = "" if key in index else name
     return tuple(indices)
 

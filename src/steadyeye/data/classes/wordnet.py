@@ -27,7 +27,13 @@ class Synset:
 @cache
 def synsets() -> Mapping[str, Synset]:
     """Wnid → synset: the classes of imagenet1k, vid30 and ytbb and every ancestor of them."""
-    return MappingProxyType({row["wnid"]: _synset(row) for row in read_list("wordnet")})
+    entries = {}
+    for row in read_list("wordnet"):
+        lemmas = (entry.rpartition("#") for entry in row["lemmas"].split("|"))
+        hypernyms = tuple(filter(None, row["hypernyms"].split("|")))
+        senses = {lemma: int(number) for lemma, _, number in lemmas}
+        entries[row["wnid"]] = Synset(senses, hypernyms)
+    return MappingProxyType(entries)
 
 
 def read_list(name: str) -> Sequence[Mapping[str, str]]:
@@ -119,11 +125,3 @@ def _meanings() -> Mapping[str, str]:
         for lemma, number in entry.lemmas.items()
     ]
     return {lemma: wnid for _, wnid, lemma in sorted(senses, reverse=True)}
-
-
-def _synset(row: Mapping[str, str]) -> Synset:
-    lemmas = (entry.rpartition("#") for entry in row["lemmas"].split("|"))
-    return Synset(
-        lemmas={lemma: int(number) for lemma, _, number in lemmas},
-        hypernyms=tuple(filter(None, row["hypernyms"].split("|"))),
-    )

@@ -121,9 +121,12 @@ class ImageFile:
 
         Raises `SampleError` if it cannot be read.
         """
-        if isinstance(self.path, Remote):
-            return f"object {self.path} {_version(self.path)}"
-        return key(read_content(self.path))
+        if not isinstance(self.path, Remote):
+            return key(read_content(self.path))
+        try:
+            return f"object {self.path} {self.path.version()}"
+        except OSError as error:
+            raise SampleError(f"cannot read the image '{self.path}': {error.strerror}") from error
 
     def stamp(self) -> str | None:
         """The stamp of the file on the disk, as `contents.stamp`, or None.
@@ -160,13 +163,6 @@ def read_content(path: Place) -> bytes:
         raise SampleError(f"cannot read the image '{path}': {error.strerror}") from error
 
 
-def _version(path: Remote) -> str:
-    try:
-        return path.version()
-    except OSError as error:
-        raise SampleError(f"cannot read the image '{path}': {error.strerror}") from error
-
-
 def key(data: bytes) -> str:
     """A key of the encoded bytes of an image, independent of their place."""
     return f"file {hashlib.blake2b(data, digest_size=32).hexdigest()}"
@@ -195,7 +191,12 @@ def decode_by_opencv(data: bytes, name: str, flags: int) -> NDArray[Any]:
     """
     form = check_pixels(data, name)
     try:
-        image = cv2.imdecode(np.frombuffer(_strip(data, form), dtype=np.uint8), flags)
+        # without what should change no pixel
+        if form == "TIFF":
+            data = image_header.keep_colours_of_tiff(data)
+        elif form == "PNG":
+            data = strip_png_chunks(data)
+        image = cv2.imdecode(np.frombuffer(data, dtype=np.uint8), flags)
     except (cv2.error, ValueError) as error:
         why = error.err if isinstance(error, cv2.error) else str(error)
         raise SampleError(f"cannot decode the {form} '{name}': {why}") from error
@@ -269,13 +270,6 @@ def _check_limit(pixels: int, name: str) -> None:
         raise SampleError(
             f"the header of '{name}' states {pixels:,} pixels, over {most:,}: {RAISE_THE_LIMIT}"
         )
-
-
-def _strip(data: bytes, form: str) -> bytes:
-    """The bytes as OpenCV is to decode them: without what should change no pixel."""
-    if form == "TIFF":
-        return image_header.keep_colours_of_tiff(data)
-    return strip_png_chunks(data) if form == "PNG" else data
 
 
 def strip_png_chunks(data: bytes) -> bytes:

@@ -208,9 +208,7 @@ def read_time(path: Place) -> float | None:
     """
     try:
         tiff = _find_tiff(_read_start(path))
-        order = _order(tiff)
-        (first,) = struct.unpack_from(f"{order}I", tiff, 4)
-        main = _entries(tiff, first, order)
+        order, main = _read_main(tiff)
         more = _entries(tiff, int(main[EXIF_POINTER]), order) if EXIF_POINTER in main else {}
         text = str(more.get(TIME_TAKEN) or main.get(TIME_WRITTEN) or "")
         if not text:
@@ -231,9 +229,7 @@ def read_orientation(path: Place) -> int:
 def find_orientation(tiff: bytes) -> int:
     """The same of the TIFF part of an EXIF segment."""
     try:
-        order = _order(tiff)
-        (first,) = struct.unpack_from(f"{order}I", tiff, 4)
-        turn = _entries(tiff, first, order).get(ORIENTATION, UPRIGHT)
+        turn = _read_main(tiff)[1].get(ORIENTATION, UPRIGHT)
     except (struct.error, ValueError):
         return UPRIGHT  # cut short: nobody turns it
     return turn if isinstance(turn, int) and UPRIGHT <= turn <= 8 else UPRIGHT
@@ -275,11 +271,13 @@ def _find_tiff(data: bytes) -> bytes:
     return b""
 
 
-def _order(tiff: bytes) -> str:
+def _read_main(tiff: bytes) -> tuple[str, dict[int, int | str]]:
+    """The order of bytes, as `struct` writes it, and the entries of the first directory."""
     order = {b"II": "<", b"MM": ">"}.get(tiff[:2])
     if order is None:
         raise ValueError
-    return order
+    (first,) = struct.unpack_from(f"{order}I", tiff, 4)
+    return order, _entries(tiff, first, order)
 
 
 def _entries(tiff: bytes, at: int, order: str) -> dict[int, int | str]:

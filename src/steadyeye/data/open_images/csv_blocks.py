@@ -131,11 +131,8 @@ def unify_columns(
 
 def numbers(batch: pa.RecordBatch, name: str) -> NDArray[np.float64]:
     """(n,) float64 a column of numbers, NaN where a cell is empty."""
-    return np.asarray(
-        pc.fill_null(batch.column(name).cast(pa.float64()), float("nan")).to_numpy(
-            zero_copy_only=False
-        )
-    )
+    column = pc.fill_null(batch.column(name).cast(pa.float64()), float("nan"))
+    return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
 def _indices(column: pa.DictionaryArray) -> NDArray[np.int32]:

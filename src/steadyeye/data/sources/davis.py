@@ -3,10 +3,12 @@
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from steadyeye.core.types import Sample
 from steadyeye.data.annotations.boxed_videos import Sequences, boxed_sets
 from steadyeye.data.annotations.davis_masks import (
-    drop_empty,
     find_sequences,
     locate_mask,
     read_objects,
@@ -35,7 +37,13 @@ def davis(root: str, labels: str, anchors: int | str = 1, k: int = 10, seed: int
 
     def sample(member: Member) -> Sample:
         frame, several = sequences[member.video][member.frame], len(labels_of[member.video])
-        return replace(sets.sample(member), masks=lambda: drop_empty(read_parts(frame, several)))
+
+        def read_masks() -> NDArray[np.bool_]:
+            parts = read_parts(frame, several)
+            # empty ones have no box
+            return np.asarray(parts[parts.any(axis=(1, 2))])
+
+        return replace(sets.sample(member), masks=read_masks)
 
     def image_files(member: Member) -> list[Path]:
         frame = sequences[member.video][member.frame]

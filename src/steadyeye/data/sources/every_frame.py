@@ -162,7 +162,11 @@ def every_frame(
     if step < 1:
         raise UsageError(f"step={step}: take every frame (1), every second one (2), and so on")
     root = resolve_path(path)
-    _check_cuts(cuts)
+    if cuts not in CHOICES and Path(cuts).suffix.lower() != ".json":
+        raise UsageError(
+            f"cuts='{cuts}' is neither 'detect' nor 'none' nor a JSON sidecar that names the cuts; "
+            "give one of these"
+        )
     if root.is_dir() and not holds(root, VIDEOS) and holds(root, image_file.SUFFIXES):
         return _of_images(root, step, cuts, fps)
     if fps is not None:
@@ -220,14 +224,6 @@ def _of_images(root: Place, step: int, cuts: str, fps: float | None) -> WholeCli
         step=step,
         reading=(*repeat_notes(shares), *unread_notes(root, image_file.SUFFIXES)),
     )
-
-
-def _check_cuts(cuts: str) -> None:
-    if cuts not in CHOICES and Path(cuts).suffix.lower() != ".json":
-        raise UsageError(
-            f"cuts='{cuts}' is neither 'detect' nor 'none' nor a JSON sidecar that names the cuts; "
-            "give one of these"
-        )
 
 
 def _read_cuts(cuts: str, videos: Iterable[str]) -> Callable[[str, int], Scan] | None:

@@ -147,19 +147,19 @@ def hf_dataset(
     )
     marks = [f"{p.name}:{p.stat().st_size}:{n}" for p, n in zip(paths, lengths, strict=True)]
     marks += [fingerprint(numbers.tobytes()) for numbers in places]
-    notes = (
-        f"{number_of(sum(lengths), 'image')} in {len(paths):,} Parquet files of the split '{split}'"
-    )
+    note = f"{number_of(sum(lengths), 'image')} in {len(paths):,} Parquet files"
     return _Rows(
         name=f"{root.name}-{split}",
         classes=known,
         columns=("truth",) if known else (),
         fingerprint=fingerprint("hf_dataset", split, image, *marks, repr(known)),
-        notes=(notes,),
+        notes=(f"{note} of the split '{split}'",),
         split=split,
         column=image,
         groups=groups,
-        truths=join_columns([_lists(numbers) for numbers in places]),
+        truths=join_columns(
+            [Lists(np.append(0, np.cumsum(own >= 0)), own[own >= 0]) for own in places]
+        ),
     )
 
 
@@ -197,10 +197,8 @@ def _read(path: Place, image: str, label: str | None) -> tuple[_Groups, _Labels 
         column = file.read(columns=[label])[label] if label in names else None
         version = path.version() if isinstance(path, Remote) else ""
     except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
-        reason = one_line(error)
-        raise UsageError(
-            f"cannot read the Parquet file '{path}': {reason}; copy it again"
-        ) from error
+        why = f"cannot read the Parquet file '{path}': {one_line(error)}; copy it again"
+        raise UsageError(why) from error
     features = _read_features(path, (file.schema_arrow.metadata or {}).get(b"huggingface", b"{}"))
     groups = _Groups(path, [0, *accumulate(sizes)], features, version)
     return groups, None if column is None else _read_labels(path, str(label), column)
@@ -220,7 +218,8 @@ def _read_features(path: Place, metadata: bytes) -> dict[str, Any]:
 
 
 def _read_labels(path: Place, label: str, column: pa.ChunkedArray) -> _Labels:
-    if pa.types.is_dictionary(column.type) and _is_text(column.type.value_type):
+    kinds = (pa.string(), pa.large_string())
+    if pa.types.is_dictionary(column.type) and column.type.value_type in kinds:
         coded = column.unify_dictionaries().combine_chunks()
         numbers = np.asarray(pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False))
         # a file may list texts that no row has
@@ -258,15 +257,6 @@ def _places(file: _Groups, labels: _Labels, known: Classes) -> NDArray[np.int32]
         first = numbers[numbers >= len(known)][0]
         raise UsageError(f"'{file.path}' has the label {first}; classes go to {len(known) - 1}")
     return numbers.astype(np.int32)
-
-
-def _lists(places: NDArray[np.int32]) -> Lists:
-    is_labelled = places >= 0
-    return Lists(np.concatenate([[0], np.cumsum(is_labelled)]), places[is_labelled])
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _parquet(path: Place) -> pq.ParquetFile:

@@ -9,7 +9,7 @@ from steadyeye.core.seeds import fingerprint
 from steadyeye.core.short_repr import source_in_short
 from steadyeye.core.storage.files import Place, find_missing, relative_path
 from steadyeye.core.types import Classes, Labels, Sample
-from steadyeye.data.classes.class_lists import classes_of_names, read
+from steadyeye.data.classes.class_lists import classes_of_names, list_positions, read
 from steadyeye.data.images import image_file
 from steadyeye.data.images.file_copies import note_copies
 from steadyeye.data.images.image_header import note_orientations
@@ -60,7 +60,7 @@ def image_folder(root: str, classes: str | None = None) -> _Images:
     known = read(classes) if classes else None
     if listed_names and not classes:
         known = classes_of_names(dict.fromkeys(listed_names))
-    position = _positions(known)
+    position = list_positions(known) if known else {}
     for folder in listed_names:
         if compose(folder) not in position:
             raise unknown("class", folder, position)
@@ -81,10 +81,3 @@ def image_folder(root: str, classes: str | None = None) -> _Images:
             *unread_notes(base, image_file.SUFFIXES),
         ),
     )
-
-
-def _positions(classes: Classes | None) -> dict[str, int]:
-    if classes is None:
-        return {}
-    by_wnid = {wnid: i for i, wnid in enumerate(classes.wnids or ()) if wnid}
-    return by_wnid | {compose(name): i for i, name in enumerate(classes.names)}

@@ -6,14 +6,12 @@ from steadyeye.core.boxes import Boxes, boxes
 from steadyeye.core.errors import UsageError, every, unknown
 from steadyeye.core.storage.text_files import read_number, read_xml
 from steadyeye.data.annotations.boxed_videos import Sequences, boxed_sets
-from steadyeye.data.annotations.coco_geometry import read_xml_size
+from steadyeye.data.annotations.coco_geometry import SIDES, read_xml_size
 from steadyeye.data.classes.class_lists import shipped_classes
 from steadyeye.data.images.image_file import SUFFIXES
 from steadyeye.data.video.frame_folders import without_gaps
 from steadyeye.data.video.paths import list_files, resolve
 from steadyeye.data.video.pm_set_source import Drawing, FrameSets
-
-SIDES = ("xmin", "ymin", "xmax", "ymax")
 
 
 def imagenet_vid(
@@ -37,12 +35,8 @@ def imagenet_vid(
         )
     # videos are one folder below the split, or in train one more
     folders = sorted({path.parent for path in list_files(data, SUFFIXES)})
-    frames = {
-        (name := folder.relative_to(data).as_posix()): without_gaps(
-            name, list_files(folder, SUFFIXES)
-        )
-        for folder in folders
-    }
+    names = {folder.relative_to(data).as_posix(): folder for folder in folders}
+    frames = {name: without_gaps(name, list_files(own, SUFFIXES)) for name, own in names.items()}
     classes = shipped_classes("vid30")
     position = {wnid: i for i, wnid in enumerate(classes.wnids or ())}
     objects = {

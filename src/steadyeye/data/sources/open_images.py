@@ -230,7 +230,9 @@ def open_images(
         known,
         table,
         folder,
-        _mark(table, known),
+        fingerprint(
+            table.fingerprint, *known.mids, *known.classes.names, str(known.classes.parents)
+        ),
         remarks,
     )
 
@@ -257,25 +259,20 @@ def _present(table: ImageTable, folder: ImageFolder | None) -> tuple[ImageTable,
 
 
 def _remarks(rows: BoxRows, labels: str | None) -> tuple[str, ...]:
-    texts = [
-        f"{number_of(rows.depictions, 'box is a depiction', 'boxes are depictions')}, counted as "
-        "objects"
-        if rows.depictions
-        else "",
-        f"for {number_of(rows.unjudged, 'box')} the labels do not say whether they hold a group; "
-        "they count as one object"
-        if rows.unjudged
-        else "",
+    texts = []
+    if rows.depictions:
+        drawings = number_of(rows.depictions, "box is a depiction", "boxes are depictions")
+        texts.append(f"{drawings}, counted as objects")
+    if rows.unjudged:
+        texts.append(
+            f"for {number_of(rows.unjudged, 'box')} the labels do not say whether they hold a "
+            "group; they count as one object"
+        )
+    texts.append(
         f"classes verified to be in an image or not: from {Path(labels).name} and the boxes, with "
         "what follows by the hierarchy"
         if labels
         else "classes verified to be in an image: those with boxes, and what stands above them; no "
-        "file of labels was given",
-        *repeats(rows.repeats, rows.repeats + len(rows.label)),
-    ]
-    return tuple(filter(None, texts))
-
-
-def _mark(table: ImageTable, known: Kinds) -> str:
-    parents = str(known.classes.parents)
-    return fingerprint(table.fingerprint, *known.mids, *known.classes.names, parents)
+        "file of labels was given"
+    )
+    return (*texts, *repeats(rows.repeats, rows.repeats + len(rows.label)))

@@ -55,15 +55,18 @@ def reviewed(root: str, review: bool = True) -> FrameSets:
         return path
 
     extra = (*facts, *(() if review else ("accepted", "sampled")))
+    undecided = sum(row["reason"] == review_set.UNDECIDED for row in rows)
+    state = (", partly reviewed" if undecided else "") if review else ", unreviewed"
+    notes = _review_notes(folder, len(rows), len(rows) - len(accepted), undecided)
     return FrameSets(
-        name=_name(folder, rows, review),
+        name=f"{folder.name}{state}",
         classes=folder.classes,
         columns=(*COLUMNS, *extra, *(("truth",) if folder.classes else ())),
         fingerprint=f"{folder.fingerprint}{'' if review else '-all'}",
         members=members,
         sample=sample,
         image_files=lambda member: [locate(member)],
-        notes=(*set_notes(members), *folder.notes, *_review_notes(folder, rows, len(accepted))),
+        notes=(*set_notes(members), *folder.notes, *notes),
     )
 
 
@@ -77,13 +80,6 @@ def _frames(root: str) -> review_set.SetFolder:
             "that with coco(annotations=…, images=…)"
         )
     return folder
-
-
-def _note_missing_sums(root: Path) -> tuple[str, ...]:
-    """A note on a set whose files have no checksums."""
-    if (root / NAME).is_file():
-        return ()
-    return (f"{root.name} has no {NAME}, so changes in it cannot be detected",)
 
 
 def _marks(
@@ -112,39 +108,26 @@ def _are_cuts_asked(folder: review_set.SetFolder) -> bool:
     return value
 
 
-def _note_undecided(rows: Sequence[Mapping[str, Any]]) -> int:
-    return sum(row["reason"] == review_set.UNDECIDED for row in rows)
-
-
-def _name(folder: review_set.SetFolder, rows: Sequence[Mapping[str, Any]], review: bool) -> str:
-    if not review:
-        return f"{folder.name}, unreviewed"
-    return f"{folder.name}, partly reviewed" if _note_undecided(rows) else folder.name
-
-
 def _review_notes(
-    folder: review_set.SetFolder, rows: Sequence[Mapping[str, Any]], accepted: int
+    folder: review_set.SetFolder, frames: int, left: int, undecided: int
 ) -> tuple[str, ...]:
-    """Notes on the review: rejected frames, and undecided ones."""
-    counts = folder.content.get("reviewed", {}).get("counts", {})
-    left, undecided, changed = (
-        len(rows) - accepted,
-        _note_undecided(rows),
-        counts.get("labels_updated", 0),
-    )
-    texts = [*_note_missing_sums(folder.root)]
+    """Notes on the review; `left`, `undecided`: how many of the `frames` are not accepted, and why.
+
+    And on a set whose files have no checksums.
+    """
+    changed = folder.content.get("reviewed", {}).get("counts", {}).get("labels_updated", 0)
+    name, every = folder.root.name, number_of(frames, "frame")
+    texts = []
+    if not (folder.root / NAME).is_file():
+        texts.append(f"{name} has no {NAME}, so changes in it cannot be detected")
     if left:
-        texts.append(
-            f"{left:,} of {number_of(len(rows), 'frame')} of {folder.root.name} not accepted"
-        )
+        texts.append(f"{left:,} of {every} of {name} not accepted")
     if undecided:
         texts.append(
-            f"{undecided:,} of {number_of(len(rows), 'frame')} not decided yet, counted as "
-            "not accepted; the fewer neighbours count, the higher is pm-k"
+            f"{undecided:,} of {every} not decided yet, counted as not accepted; the fewer "
+            "neighbours count, the higher is pm-k"
         )
     if changed and not left:
-        texts.append(
-            f"{number_of(changed, 'anchor has', 'anchors have')} the labels that reviewers gave "
-            "them"
-        )
+        anchors = number_of(changed, "anchor has", "anchors have")
+        texts.append(f"{anchors} the labels that reviewers gave them")
     return tuple(texts)

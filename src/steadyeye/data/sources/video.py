@@ -1,6 +1,6 @@
 """Video files: anchors drawn from each, with the frames around them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from steadyeye.core.boxes import present
@@ -129,23 +129,15 @@ def video(  # noqa: PLR0913 — the keyword arguments of a spec
             *shots.note_repeats(labels_of),
             *video_notes(videos),
             *unread_notes(root, VIDEOS),
-            *_box_notes(known, videos, members),
+            *((*empty_notes(members), *known.boxes.notes(videos)) if known.boxes else ()),
         ),
     )
 
 
 def _marks(videos: Mapping[str, decoder.VideoIndex], boxes: str | None) -> list[str]:
     """The parts of a source's fingerprint for its videos and boxes."""
-    marks = [
-        f"{name}:{len(index_)}:{index_.path.stat().st_size}" for name, index_ in videos.items()
-    ]
+    marks = [f"{name}:{len(own)}:{own.path.stat().st_size}" for name, own in videos.items()]
     return marks + ([read_text(resolve_path(boxes), "boxes")] if boxes else [])
-
-
-def _box_notes(known: _Known, videos: Iterable[str], members: list[Member]) -> tuple[str, ...]:
-    if known.boxes is None:
-        return ()
-    return (*empty_notes(members), *known.boxes.notes(videos))
 
 
 def _sample(index: decoder.VideoIndex, known: _Known, member: Member) -> Sample:

@@ -12,13 +12,12 @@ from steadyeye.core.storage.files import Place, relative_path, walk_files
 from steadyeye.core.storage.text_columns import find_repeated_texts
 from steadyeye.core.storage.text_files import read_number, read_xml
 from steadyeye.core.types import Classes
-from steadyeye.data.annotations.coco_geometry import read_xml_size
+from steadyeye.data.annotations.coco_geometry import SIDES, read_xml_size
 from steadyeye.data.annotations.column_images import BoxedImage, ColumnImages, join_images
 from steadyeye.data.classes.class_lists import classes_of_names, find_class, read
 from steadyeye.data.images.image_file import SUFFIXES
 from steadyeye.data.video.paths import list_files, resolve
 
-SIDES = ("xmin", "ymin", "xmax", "ymax")
 Object = tuple[str, tuple[float, ...], bool]
 Size = tuple[int, int] | None
 
@@ -79,9 +78,8 @@ def _objects(path: Path) -> tuple[str, Size, list[Object]]:
             read_number(text, f"'{path}': {side} of a '{name}'")
             for side, text in zip(SIDES, sides, strict=True)
         )
-        objects.append(
-            (name, corners, (element.findtext("difficult") or "").strip() in ("1", "true"))
-        )
+        is_hard = (element.findtext("difficult") or "").strip() in ("1", "true")
+        objects.append((name, corners, is_hard))
     size = read_xml_size(root, path)
     return (root.findtext("filename") or "").strip() or f"{path.stem}.jpg", size, objects
 

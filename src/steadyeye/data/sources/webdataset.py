@@ -23,7 +23,7 @@ from steadyeye.core.storage.text_columns import Texts, find_repeated_texts
 from steadyeye.core.types import Classes, Labels, Sample
 from steadyeye.data.annotations.sample_columns import Joined, Lists, join_columns, present, within
 from steadyeye.data.annotations.tar_source import TarSamples, samples
-from steadyeye.data.classes.class_lists import classes_of_names, read
+from steadyeye.data.classes.class_lists import classes_of_names, list_positions, read
 from steadyeye.data.images import image_file
 from steadyeye.data.video.paths import compose, list_files, resolve_path
 
@@ -71,12 +71,9 @@ class _Packed:
     def notes(self) -> tuple[str, ...]:
         """The numbers of images, and of those without a label."""
         empty = [int((np.diff(part.starts) == 0).sum()) for part in self._lists]
-        without_label = (
-            f", {sum(empty):,} of them without a label" if self.columns and any(empty) else ""
-        )
-        return (
-            f"{number_of(len(self), 'image')} in {len(self.shards):,} tar shards{without_label}",
-        )
+        note = f"{number_of(len(self), 'image')} in {len(self.shards):,} tar shards"
+        is_noted = self.columns and any(empty)
+        return (f"{note}, {sum(empty):,} of them without a label" if is_noted else note,)
 
     def missing(self) -> Sequence[str]:
         """Nothing: the headers were read, the tars are there and whole."""
@@ -124,11 +121,8 @@ class _Packed:
         if self.classes is None:
             return Lists(np.zeros(len(shard) + 1, dtype=np.int32), places)
         labels = places[shard.labels]
-        return (
-            Lists(*present(shard.starts, labels))
-            if self._has_boxes
-            else Lists(shard.starts, labels)
-        )
+        lists = present(shard.starts, labels) if self._has_boxes else (shard.starts, labels)
+        return Lists(*lists)
 
     def _boxes(self, part: int, row: int) -> Boxes:
         shard = self.shards[part]
@@ -149,11 +143,8 @@ def webdataset(urls: str, classes: str | None = None) -> _Packed:
     Example: `webdataset(urls='train-{000..009}.tar', classes='imagenet1k')`
     """
     places = [resolve_path(text) for text in expand_braces(urls)]
-    tars = [
-        tar
-        for item in map_requests(places[0], lambda p: list_files(p, TAR), places)
-        for tar in item
-    ]
+    folders = map_requests(places[0], lambda p: list_files(p, TAR), places)
+    tars = [tar for own in folders for tar in own]
     shards = list(map_requests(tars[0], samples, tars))
     known = _classes(classes, shards)
     _refuse_bare_among_boxed(shards)
@@ -165,9 +156,8 @@ def webdataset(urls: str, classes: str | None = None) -> _Packed:
     )
     twice = find_repeated_texts(packed.ids)
     if twice:
-        holding = [
-            item for item in shards if pc.index(item.rows.column("id"), twice[0]).as_py() >= 0
-        ]
+        ids = ((shard, shard.rows.column("id")) for shard in shards)
+        holding = [shard for shard, own in ids if pc.index(own, twice[0]).as_py() >= 0]
         raise UsageError(
             f"the id '{twice[0]}' is both in '{holding[0].tar}' and in '{holding[1].tar}'; "
             "give every sample its own"
@@ -204,12 +194,9 @@ def _choices(urls: str, text: str) -> list[str]:
 def _classes(classes: str | None, shards: Sequence[TarSamples]) -> Classes | None:
     if classes:
         return read(classes)
-    names = sorted(
-        {label for shard in shards for label in shard.distinct_labels if isinstance(label, str)}
-    )
-    numbers = [
-        label for shard in shards for label in shard.distinct_labels if isinstance(label, int)
-    ]
+    labels = [label for shard in shards for label in shard.distinct_labels]
+    names = sorted({label for label in labels if isinstance(label, str)})
+    numbers = [label for label in labels if isinstance(label, int)]
     if numbers:
         raise UsageError(
             f"the shards label by number, first {numbers[0]}; name their classes with classes=…, "
@@ -222,8 +209,7 @@ def _places(shard: TarSamples, known: Classes | None) -> NDArray[np.int32]:
     """The classes of a tar's labels. Raises `UsageError` for an unknown one."""
     if known is None:
         return np.zeros(0, dtype=np.int32)
-    by_wnid = {wnid: i for i, wnid in enumerate(known.wnids or ()) if wnid}
-    places = by_wnid | {compose(name): i for i, name in enumerate(known.names)}
+    places = list_positions(known)
     numbers_ = []
     for index, label in enumerate(shard.distinct_labels):
         if isinstance(label, str) and compose(label) not in places:

@@ -175,16 +175,14 @@ def examples(measured: Blindness, spot: int, most: int = 3) -> tuple[list[int], 
     chosen = [first]
     while len(chosen) < min(most, len(members)):
         apart = np.min([_apart(points, points[place]) for place in chosen], axis=0)
-        apart[np.isin(videos, videos[chosen])] -= np.inf if not _all(videos, chosen) else 0
+        is_shown = np.isin(videos, videos[chosen])
+        if not is_shown.all():
+            apart[is_shown] = -np.inf
         apart[chosen] = -np.inf
         chosen.append(int(apart.argmax()))
     of_reference = np.flatnonzero(measured.reference)
     nearest = of_reference[_apart(measured.points[of_reference], points[first]).argmin()]
     return [int(measured.others[members[place]]) for place in chosen], int(measured.rows[nearest])
-
-
-def _all(videos: NDArray[np.str_], chosen: list[int]) -> bool:
-    return set(videos.tolist()) == set(videos[chosen].tolist())
 
 
 def _apart(points: Vectors, point: NDArray[np.floating]) -> NDArray[np.float64]:

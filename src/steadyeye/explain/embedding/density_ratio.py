@@ -75,14 +75,7 @@ class Thinness:
     groups: tuple[int, int]
 
 
-def neighbours_for(groups: int) -> int:
-    """The k for so many groups: the square root that Loftsgaarden and Quesenberry use, 3 … 50."""
-    return int(min(max(round(groups**0.5), LEAST), MOST))
-
-
-def thinness(
-    points: Vectors, group: NDArray[np.str_], reference: NDArray[np.bool_], seed: int = 0
-) -> Thinness:
+def thinness(points: Vectors, group: NDArray[np.str_], reference: NDArray[np.bool_]) -> Thinness:
     """How sparse the reference is at each point of the other set, in the given order.
 
     `points`: (n, d) float32 of both sets; `group`: (n,) the image or video of each, none of which
@@ -100,18 +93,18 @@ def thinness(
     inside, outside = int(of_reference.sum()), int((~of_reference).sum())
     assert inside > LEAST, "too small a reference"
     assert outside > 1, "one group alone has no neighbours of its set"
-    k = min(neighbours_for(len(of_reference)), inside - 1)
+    # the square root of their number, as Loftsgaarden and Quesenberry use
+    k = min(max(round(len(of_reference) ** 0.5), LEAST), MOST, inside - 1)
     near = nearest_groups(points, group_of, k).group
     chances = hypergeom.cdf(np.arange(k + 1), len(of_reference) - 1, inside, k)
     count = of_reference[near].sum(axis=1)[~reference]
     p = chances[count]
     adjusted = benjamini_hochberg(p)
-    chance = _chance(near, group_of, of_reference, chances, seed)
+    chance = _chance(near, group_of, of_reference, chances)
     # one neighbour more, as expected under the null, keeps the logarithm finite and unbiased
     expected = inside / (len(of_reference) - 1)
-    ratio = np.log((k - count + 1 - expected) / (1 - expected)) - np.log(
-        (count + expected) / expected
-    )
+    of_others = np.log((k - count + 1 - expected) / (1 - expected))
+    ratio = of_others - np.log((count + expected) / expected)
     return Thinness(
         ratio=np.asarray(ratio),
         p=p,
@@ -129,14 +122,13 @@ def _chance(
     group_of: NDArray[np.int64],
     of_reference: NDArray[np.bool_],
     chances: NDArray[np.float64],
-    seed: int,
 ) -> float:
     """The share of shuffles, the sealed labels among them, whose smallest adjusted p is as small.
 
     The largest statistic over all points under a joint shuffle: Westfall and Young,
     "Resampling-Based Multiple Testing", 1993, Section 2.6.
     """
-    rng = stream(seed, "blind spots")
+    rng = stream(0, "blind spots")
     observed = _smallest_adjusted(near, group_of, of_reference, chances)
     labels = (rng.permutation(of_reference) for _ in range(SHUFFLES))
     as_small = sum(

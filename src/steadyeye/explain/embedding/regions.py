@@ -1,7 +1,7 @@
 """Regions of images for embedding, cut out as squares, with the cause of a mistake in them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,6 +78,7 @@ def truth(predictions: Predictions, score: float) -> list[Region]:
     one is `MISSED`. Crowds are left out.
     """
     boxes, verdicts = predictions.boxes, judge_detections(predictions, score)
+    raw = _select_detections(predictions)
     assert boxes is not None, "checked by needs"
     on = verdicts.iou > IOU
     order = np.lexsort((verdicts.iou, verdicts.cause < 0, on))
@@ -85,23 +86,19 @@ def truth(predictions: Predictions, score: float) -> list[Region]:
     regions = []
     for place in np.flatnonzero(~boxes.crowd).tolist():
         row, verdict = int(boxes.image[place]), upon.get(place, -1)
-        known = verdict >= 0 and bool(on[verdict])
-        regions.append(
-            Region(
-                f"{predictions.ids[row]}#t{place - int(np.searchsorted(boxes.image, row))}",
-                row,
-                _corners(boxes, place),
-                int(_select_detections(predictions).label[verdicts.detection[verdict]])
-                if known
-                else -1,
-                float(_select_detections(predictions).score[verdicts.detection[verdict]])
-                if known
-                else 0.0,
-                _cause(verdicts, verdict) if known else MISSED,
-                _answer(predictions, verdicts, verdict) if known else NOTHING,
-                _name_class(predictions, place),
+        id_ = f"{predictions.ids[row]}#t{place - int(np.searchsorted(boxes.image, row))}"
+        true = name_of(predictions, int(boxes.label[place]))
+        region = Region(id_, row, _corners(boxes, place), -1, 0.0, MISSED, NOTHING, true)
+        if verdict >= 0 and on[verdict]:
+            detection = verdicts.detection[verdict]
+            region = replace(
+                region,
+                own_label=int(raw.label[detection]),
+                score=float(raw.score[detection]),
+                cause=_cause(verdicts, verdict),
+                predicted=predictions.model_classes[raw.label[detection]],
             )
-        )
+        regions.append(region)
     return regions
 
 
@@ -113,21 +110,13 @@ def images(predictions: Predictions, score: float) -> list[Region]:
     most = dict(zip(raw.image[verdicts.detection[order]].tolist(), order.tolist(), strict=True))
     regions = []
     for row in np.flatnonzero(predictions.valid).tolist():
-        place = most.get(row, -1)
-        mistaken = place >= 0 and bool(wrong[place])
-        region = _detection(predictions, verdicts, place) if place >= 0 else None
-        regions.append(
-            Region(
-                str(predictions.ids[row]),
-                row,
-                None,
-                region.own_label if region else -1,
-                region.score if region else 0.0,
-                MISTAKEN if mistaken else "",
-                region.predicted if region else NOTHING,
-                region.true if region else NOTHING,
-            )
-        )
+        id_, place = str(predictions.ids[row]), most.get(row)
+        if place is None:
+            regions.append(Region(id_, row, None, -1, 0.0, "", NOTHING, NOTHING))
+        else:
+            region = _detection(predictions, verdicts, place)
+            cause = MISTAKEN if wrong[place] else ""
+            regions.append(replace(region, id=id_, box=None, cause=cause))
     return regions
 
 
@@ -143,8 +132,9 @@ def draw_regions(regions: list[Region], most: int, seed: int, name: str) -> list
 
 
 def _detection(predictions: Predictions, verdicts: Judged, place: int) -> Region:
-    raw = _select_detections(predictions)
-    detection = int(verdicts.detection[place])
+    raw, truth = _select_detections(predictions), predictions.boxes
+    assert truth is not None, "checked by needs"
+    detection, thing = int(verdicts.detection[place]), int(verdicts.object[place])
     row = int(raw.image[detection])
     on = verdicts.iou[place] > IOU
     return Region(
@@ -154,8 +144,8 @@ def _detection(predictions: Predictions, verdicts: Judged, place: int) -> Region
         int(raw.label[detection]),
         float(raw.score[detection]),
         _cause(verdicts, place),
-        _answer(predictions, verdicts, place),
-        _name_class(predictions, int(verdicts.object[place])) if on else NOTHING,
+        predictions.model_classes[raw.label[detection]],
+        name_of(predictions, int(truth.label[thing])) if on else NOTHING,
     )
 
 
@@ -168,21 +158,8 @@ def _cause(verdicts: Judged, place: int) -> str:
     return CAUSES[verdicts.cause[place]] if verdicts.cause[place] >= 0 else ""
 
 
-def _answer(predictions: Predictions, verdicts: Judged, place: int) -> str:
-    return predictions.model_classes[
-        int(_select_detections(predictions).label[verdicts.detection[place]])
-    ]
-
-
-def _name_class(predictions: Predictions, place: int) -> str:
-    """The class of a true box in words."""
-    assert predictions.boxes is not None, "checked by needs"
-    return name_of(predictions, int(predictions.boxes.label[place]))
-
-
 def _corners(table: BoxTable, place: int) -> tuple[float, float, float, float]:
-    corners: NDArray[np.float64] = table.boxes[place]
-    x0, y0, x1, y1 = map(float, corners)
+    x0, y0, x1, y1 = map(float, table.boxes[place])
     return x0, y0, x1, y1
 
 

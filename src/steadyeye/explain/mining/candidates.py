@@ -5,7 +5,6 @@ A mistake of several models, or on consecutive frames of a video, counts once.
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numba import njit
@@ -45,17 +44,14 @@ def tracks(
     """
     order = np.lexsort((np.arange(len(key)), -score, frame, key))
     numbers = np.empty(len(key), dtype=np.int64)
-    numbers[order] = _follow_boxes(
-        key[order], frame[order], np.ascontiguousarray(boxes[order]), (SAME, GAP)
-    )
+    numbers[order] = _follow_boxes(key[order], frame[order], np.ascontiguousarray(boxes[order]))
     return numbers
 
 
 @njit(nogil=True, cache=True)
 def _follow_boxes(
-    key: NDArray[np.int64], frame: NDArray[np.int64], boxes: NDArray[np.float64], how: Any
+    key: NDArray[np.int64], frame: NDArray[np.int64], boxes: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    same, gap = how
     n = len(key)
     number = np.empty(n, dtype=np.int64)
     live = np.empty(n, dtype=np.int64)  # the last detection of each mistake that may continue
@@ -64,10 +60,10 @@ def _follow_boxes(
         if i > 0 and key[i] != key[i - 1]:
             alive = 0
         survivors = 0
-        best, place = same, -1
+        best, place = SAME, -1
         for j in range(alive):
             last = live[j]
-            if frame[i] - frame[last] > gap:
+            if frame[i] - frame[last] > GAP:
                 continue
             live[survivors] = last
             share = share_of(boxes, i, boxes, last, False)
@@ -109,9 +105,11 @@ def candidates(
         for parts in zip(*map(_columns, tables, verdicts, picked), strict=True)
     )
     video, frame = _find_frames(tables, table, image)
-    names = np.cumsum([0, *(len(predictions.model_classes) for predictions in tables)])
-    class_names = _names(tables)
-    kind = class_names[names[table] + kind]
+    first = np.cumsum([0, *(len(predictions.model_classes) for predictions in tables)])
+    names = [name for predictions in tables for name in predictions.model_classes]
+    # equal names have equal numbers
+    class_names = np.unique(names, return_inverse=True)[1].astype(np.int64)
+    kind = class_names[first[table] + kind]
     mistake = tracks(video * (class_names.max() + 1) + kind, frame, boxes, score)
     order = np.lexsort((place, table, -score, mistake))
     bounds = np.flatnonzero(np.diff(mistake[order], prepend=-1, append=-1))
@@ -180,12 +178,6 @@ def _find_frames(
     first = np.searchsorted(distinct[:, 0], np.arange(int(video.max(initial=-1)) + 1))
     at = np.searchsorted(np.concatenate(rows), offsets[table] + image)
     return video[at].astype(np.int64), np.asarray((place - first[video])[at], dtype=np.int64)
-
-
-def _names(tables: Sequence[Predictions]) -> NDArray[np.int64]:
-    """A number for each class of each table's model; equal names have equal numbers."""
-    names = [name for predictions in tables for name in predictions.model_classes]
-    return np.asarray(np.unique(names, return_inverse=True)[1], dtype=np.int64)
 
 
 def mistake_film(predictions: Predictions, faint: Judged, detection: int) -> Film | None:

@@ -200,11 +200,9 @@ def _judge_rows(
     """The cause, the object and the IoU of some detections, as `Judged` has them."""
     raw, truth = _tables(predictions)
     confident = take(raw, rows)
-    model_to_data = (
-        np.full(len(predictions.model_classes), -1)
-        if predictions.model_to_data_class is None
-        else (predictions.model_to_data_class)
-    )
+    model_to_data = predictions.model_to_data_class
+    if model_to_data is None:
+        model_to_data = np.full(len(predictions.model_classes), -1)
     label = np.asarray(model_to_data[confident.label], dtype=np.int64)
     near = find_relatives(predictions.parents, len(predictions.classes))
     best, share, own, crowd = overlaps(confident, label, truth, near, iou)

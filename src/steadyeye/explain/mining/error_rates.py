@@ -19,16 +19,13 @@ from steadyeye.explain.mining.causes import (
     IN_CROWD,
     MISTAKES,
     SCORE,
+    WORDS,
     Judged,
     judge_detections,
 )
 from steadyeye.explain.mining.mistakes import name_of
 
-COUNTED = {
-    "misclassification": "on an object of another class",
-    "out_of_distribution": "on an object of a class that the detector does not have",
-    "background": "where no object is labelled",
-}
+COUNTED = {**WORDS, "background": "where no object is labelled"}
 """Cause → words after its count, on the place of the mistakes."""
 
 
@@ -207,13 +204,22 @@ def confusions(predictions: Predictions, score: float = SCORE) -> list[Confusion
         label: np.flatnonzero((boxes.label == label) & ~boxes.crowd)
         for label in {pair[0] for pair in sure}
     }
-    several = [
-        _confusion(predictions, pair, mine, lower[pair].places, of_class[pair[0]])
-        for pair, mine in sure.items()
+    pairs = [
+        Confusion(
+            true=name_of(predictions, label),
+            predicted=predictions.model_classes[own],
+            foreign=mine.foreign,
+            rows=tuple(mine.rows.tolist()),
+            places=tuple(mine.places.tolist()),
+            objects=of_class[label],
+            image=boxes.image,
+            videos=predictions.tags.get("video", predictions.ids),
+            weak_places=lower[label, own].places,
+            are_images="video" not in predictions.tags,
+        )
+        for (label, own), mine in sure.items()
     ]
-    return sorted(
-        several, key=lambda confusion: (-len(confusion.rows), confusion.true, confusion.predicted)
-    )
+    return sorted(pairs, key=lambda pair: (-len(pair.rows), pair.true, pair.predicted))
 
 
 class Taken(NamedTuple):
@@ -259,28 +265,3 @@ def _find_confusions(predictions: Predictions, score: float) -> dict[tuple[int, 
         for part in np.split(order, bounds)
         if len(part)
     }
-
-
-def _confusion(
-    predictions: Predictions,
-    pair: tuple[int, int],
-    mine: Taken,
-    weak_places: NDArray[np.int64],
-    objects: NDArray[np.int64],
-) -> Confusion:
-    """The confusion of a pair; `objects`: those of its class."""
-    boxes = predictions.boxes
-    assert boxes is not None, "asked for by judged"
-    label, own = pair
-    return Confusion(
-        true=name_of(predictions, label),
-        predicted=predictions.model_classes[own],
-        foreign=mine.foreign,
-        rows=tuple(mine.rows.tolist()),
-        places=tuple(mine.places.tolist()),
-        objects=objects,
-        image=boxes.image,
-        videos=predictions.tags.get("video", predictions.ids),
-        weak_places=weak_places,
-        are_images="video" not in predictions.tags,
-    )

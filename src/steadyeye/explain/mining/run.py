@@ -169,16 +169,11 @@ def _rank_with_pictures(
 ) -> Mined:
     """Candidates with pictures: duplicates are merged, then ranked."""
     correct = _draw_correct(mined.tables, mined.judged)
-    places = [
-        Place(mined.tables[mistake.table], mistake.row, mistake.box) for mistake in pool
-    ] + correct
+    places = [Place(mined.tables[m.table], m.row, m.box) for m in pool] + correct
     images = {(place.predictions.fingerprint, place.predictions.ids[place.row]) for place in places}
     cut = crops(places, mined.sources, embed, begin("reading images", len(images)))
-    with_crops = [
-        (mistake, crop)
-        for mistake, crop in zip(pool, cut, strict=False)
-        if isinstance(crop, MistakeCrop)
-    ]
+    pairs = zip(pool, cut, strict=False)
+    with_crops = [(mistake, crop) for mistake, crop in pairs if isinstance(crop, MistakeCrop)]
     likened = _join_duplicates(with_crops)
     vectors = np.array([crop.vector for _, crop in likened])
     before = [crop.vector for crop in cut[len(pool) :] if isinstance(crop, MistakeCrop)]
@@ -186,15 +181,12 @@ def _rank_with_pictures(
     order = _order(mined.settings, likened, vectors, of) if likened else []
     distance = novelty(vectors[order], of) if likened else np.zeros(0)
     ranked = [
-        RankedMistake(
-            *likened[i][:1], likened[i][1].box, likened[i][1].size, _round_distance(distance[place])
-        )
-        for place, i in enumerate(order)
+        RankedMistake(mistake, crop.box, crop.size, round(far, 4) if np.isfinite(far) else None)
+        for (mistake, crop), far in zip([likened[i] for i in order], distance.tolist(), strict=True)
     ]
     errors = [why for why in cut[: len(pool)] if isinstance(why, str)]
-    return replace(
-        mined, ranked=tuple(ranked), notes=_notes(errors, len(with_crops) - len(likened))
-    )
+    notes = _notes(errors, len(with_crops) - len(likened))
+    return replace(mined, ranked=tuple(ranked), notes=notes)
 
 
 def _order(
@@ -242,10 +234,6 @@ def _draw_correct(tables: Sequence[Predictions], verdicts: Sequence[Judged]) -> 
         x0, y0, x1, y1 = (float(value) for value in table.raw_detections.boxes[row])
         places.append(Place(table, int(table.raw_detections.image[row]), (x0, y0, x1, y1)))
     return places
-
-
-def _round_distance(distance: float) -> float | None:
-    return round(float(distance), 4) if np.isfinite(distance) else None
 
 
 def _notes(errors: Sequence[str], same: int) -> tuple[str, ...]:

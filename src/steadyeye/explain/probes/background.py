@@ -32,7 +32,7 @@ from steadyeye.explain.context import (
     ProbeGrid,
     Step,
     Subject,
-    refuse_cut,
+    cutoff,
 )
 from steadyeye.explain.targets import Target
 
@@ -58,41 +58,45 @@ def background(
 
     Example: `background(kinds='gradient, noise')`
     """
-    refuse_cut(subject, "background", NOTHING)
+    cut = cutoff(subject.model, subject.predictions)
+    if cut > NOTHING:
+        raise ProbeError(
+            f"background: {subject.model.name} gives no score below {cut:.2f}, so it cannot be "
+            f"tested whether it finds nothing above {NOTHING:g}; lower its own threshold, or if "
+            "it has none set function.threshold = 0.0"
+        )
     objects = most_confident(subject)
     masker, mark = _masker(masks)
     mask_of, notes = _masks(subject, objects, masker, masks)
     offered = read_backgrounds(folder) if folder else []
-    wanted_kinds = KINDS if kinds is None and not folder else kinds or ""
-    offered += make_backgrounds(
-        [kind.strip() for kind in wanted_kinds.split(",") if kind.strip()], subject
-    )
+    texts = (KINDS if kinds is None and not folder else kinds or "").split(",")
+    offered += make_backgrounds([kind for text in texts if (kind := text.strip())], subject)
     sizes = sorted({mask.size for mask in mask_of.values()})
     source = Backdrops(f"{subject.source.name}+backgrounds", offered, sizes)
     fit, why = select_qualifying(offered, subject.sealed("backgrounds", source))
-    _refuse_few(subject, fit, len(offered), why)
-    steps = [{"background": name} for name in ("", *(backdrop.name for backdrop in fit))]
-    notes += [
-        f"{len(fit)} of {number_of(len(offered), 'background')} used{f': {why}' if why else ''}"
-    ]
-    settings = {
-        "masks": masks,
-        "backgrounds": len(fit),
-        "offered": len(offered),
-        "marks": _marks(mask_of, fit, mark),
-    }
-    return Probe(
-        ProbeGrid(
-            subject,
-            "background",
-            steps,
-            _change(mask_of, fit),
-            settings,
-            tuple(mask_of),
-            tuple(notes),
-            about=lambda target: {"mask": mask_of[target].origin},
+    if len(fit) < FEWEST:
+        raise ProbeError(
+            f"background: {len(fit)} of {len(offered)} backgrounds qualify for "
+            f"{subject.model.name}, at least {FEWEST} are needed{f' ({why})' if why else ''}; give "
+            "a folder with more of them"
         )
+    steps = [{"background": name} for name in ("", *(backdrop.name for backdrop in fit))]
+    used = f"{len(fit)} of {number_of(len(offered), 'background')} used"
+    notes.append(f"{used}: {why}" if why else used)
+    parts = [mask.packed.tobytes() for mask in mask_of.values()]
+    marks = fingerprint(mark, *parts, *(backdrop.mark for backdrop in fit))
+    counts = {"backgrounds": len(fit), "offered": len(offered)}
+    grid = ProbeGrid(
+        subject,
+        "background",
+        steps,
+        _change(mask_of, fit),
+        {"masks": masks, **counts, "marks": marks},
+        tuple(mask_of),
+        tuple(notes),
+        about=lambda target: {"mask": mask_of[target].origin},
     )
+    return Probe(grid)
 
 
 def most_confident(subject: Subject) -> list[Target]:
@@ -162,18 +166,3 @@ def _masks(
         )
     notes = [f"{len(without):,} of {number_of(len(objects), 'detection')} left out: no mask"]
     return mask_of, notes if without else []
-
-
-def _refuse_few(subject: Subject, fit: Sequence[Background], offered: int, why: str) -> None:
-    if len(fit) < FEWEST:
-        raise ProbeError(
-            f"background: {len(fit)} of {offered} backgrounds qualify for {subject.model.name}, "
-            f"at least {FEWEST} are needed{f' ({why})' if why else ''}; give a folder with more "
-            "of them"
-        )
-
-
-def _marks(mask_of: Mapping[Target, Mask], fit: Sequence[Background], mark: str) -> str:
-    """Fingerprints of the masks, their origin, and the backgrounds."""
-    parts = [mask.packed.tobytes() for mask in mask_of.values()]
-    return fingerprint(mark, *parts, *(backdrop.mark for backdrop in fit))

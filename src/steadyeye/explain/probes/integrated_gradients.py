@@ -12,7 +12,7 @@ from torch import Tensor
 from steadyeye.core.abilities import Explainable
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.types import Image, Tag
-from steadyeye.explain.attributions import INSIDE, sizes
+from steadyeye.explain.attributions import COMPLETE, INSIDE, sizes
 from steadyeye.explain.context import Probe, ProbeError, ProbeGrid, Step, Subject
 from steadyeye.explain.saliency import share, sum_cells
 from steadyeye.explain.targets import Target
@@ -24,8 +24,6 @@ EXTRA = "explain"
 
 
 BASELINES = ("black", "grey")
-TOLERANCE = 0.01
-"""Completeness: the sum of the attributions equals the score difference within this share of it."""
 FIRST = 32  # steps, doubled until the attributions are complete
 MOST = 1024
 ABREAST = 4  # inputs per forward pass; of small ones as many as have so many pixels
@@ -58,7 +56,7 @@ class Attributed:
     @property
     def complete(self) -> bool:
         """Whether the residual is within 1 %."""
-        return self.residual <= TOLERANCE
+        return self.residual <= COMPLETE
 
 
 def attribute_detection(
@@ -79,7 +77,8 @@ def attribute_detection(
         raise unknown("baseline", baseline, BASELINES)
     box, label, score = detection
     values = view.prepare(view.image)
-    start = view.prepare(_fill_baseline(view.image, baseline))
+    grey = 0 if baseline == "black" else round(float(view.image.mean()))
+    start = view.prepare(np.full_like(view.image, grey))
     with one_thread():
         with torch.no_grad():
             scores = view.scores(values)[0].double().numpy()
@@ -92,11 +91,8 @@ def attribute_detection(
         steps = FIRST
         while True:
             attribution = _signed_attribution(forward, values, start, steps)
-            reached = float(scores[candidate, label])
-            total = float(attribution.sum())
-            result = Attributed(
-                np.abs(attribution).sum(axis=0), view.scale, total, reached, without, steps
-            )
+            sums = np.abs(attribution).sum(axis=0), view.scale, float(attribution.sum())
+            result = Attributed(*sums, float(scores[candidate, label]), without, steps)
             if result.complete or 2 * steps > most:
                 return result
             steps *= 2
@@ -115,11 +111,6 @@ def _signed_attribution(
     return np.asarray(attribution.detach()[0].double().numpy())
 
 
-def _fill_baseline(image: Image, baseline: str) -> Image:
-    grey = 0 if baseline == "black" else round(float(image.mean()))
-    return np.full_like(image, grey)
-
-
 def integrated_gradients(subject: Subject, baseline: str = "black", steps: int = MOST) -> Probe:
     """Unchanged images, with the integrated gradients of each target's class score.
 
@@ -135,9 +126,8 @@ def integrated_gradients(subject: Subject, baseline: str = "black", steps: int =
         raise unknown("baseline", baseline, BASELINES)
     if steps < FIRST:
         raise UsageError(f"integrated_gradients(steps={steps}): give at least {FIRST}")
-    fix_candidates = (
-        subject.model.fix_candidates if isinstance(subject.model, Explainable) else None
-    )
+    model = subject.model
+    fix_candidates = model.fix_candidates if isinstance(model, Explainable) else None
     if fix_candidates is None:
         raise ProbeError(
             f"{subject.model.name} has no gradients; use attribution(probe='rise') or "
@@ -163,11 +153,13 @@ def integrated_gradients(subject: Subject, baseline: str = "black", steps: int =
     settings = {"baseline": baseline, "steps": steps}
     once: list[Step] = [{"attribution": "integrated_gradients", "mask": 0}]
     grid = ProbeGrid(
-        subject, "integrated_gradients", once, _same, settings, measure=measure, unmeasured=INSIDE
+        subject,
+        "integrated_gradients",
+        once,
+        lambda image, target, step: image,
+        settings,
+        measure=measure,
+        unmeasured=INSIDE,
     )
     # a target takes a hundred forward and backward passes
     return Probe(grid, shard=1)
-
-
-def _same(image: Image, target: Target, step: Step) -> Image:
-    return image

@@ -9,7 +9,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import stream
 from steadyeye.core.types import Image
 from steadyeye.explain.backgrounds import NOTHING
-from steadyeye.explain.context import Probe, ProbeGrid, Step, Subject, note_cut
+from steadyeye.explain.context import Probe, ProbeGrid, Step, Subject, cutoff
 from steadyeye.explain.targets import Target
 
 LEAST = 2
@@ -38,7 +38,13 @@ def patch_shuffle(
     steps = [{"repeat": repeat} for repeat in range(repeats + 1)]
     settings = {"repeats": repeats, "swaps": swaps, "share": share}
     change = partial(_change, subject.seed, swaps, share)
-    notes = note_cut(subject, NOTHING)
+    notes: tuple[str, ...] = ()
+    cut = cutoff(subject.model, subject.predictions)
+    if cut > NOTHING:
+        notes = (
+            f"{subject.model.name} gives no score below {cut:.2f}: a detection that falls below "
+            "counts as gone, with probability 0, so changes are overestimated",
+        )
     return Probe(ProbeGrid(subject, "patch_shuffle", steps, change, settings, notes=notes))
 
 

@@ -79,11 +79,9 @@ def _title(measured: Sequence[object], regions: Sequence[Blindness]) -> str:
 
 def _method(table: Predictions) -> str:
     settings = table.probe["settings"]
-    how = (
-        ""
-        if settings["of"] == "images"
-        else (f", cut out as a square {1 + settings['enlarge']:g} times as long as the box")
-    )
+    how = ""
+    if settings["of"] != "images":
+        how = f", cut out as a square {1 + settings['enlarge']:g} times as long as the box"
     return (
         f"Each of the {KINDS[settings['of']]} in {table.probe['data']['name']} and in the "
         f"reference data, {table.probe['reference']['name']}{how}, is represented by its "
@@ -125,11 +123,10 @@ def _sentence(table: Predictions, regions: Blindness | None) -> str:
         f"farther from the reference data than {percent(FAR, 0)} of the reference data from its "
         "own nearest neighbours"
     )
-    if not regions.chosen.any():
+    count = int(regions.chosen.sum())
+    if not count:
         return f"{nothing}None of {n:,} is {far}. {wrong}"
-    return (
-        f"{nothing}{int(regions.chosen.sum()):,} of {n:,} are {far}; this is only a hint. {wrong}"
-    )
+    return f"{nothing}{count:,} of {n:,} are {far}; this is only a hint. {wrong}"
 
 
 def _share(part: SpotContents) -> str:
@@ -240,10 +237,8 @@ def _frame(base: Predictions, detection: int) -> Picture:
     detections = base.raw_detections
     assert detections is not None, "asked for before"
     sample = str(base.ids[detections.image[detection]])
-    name, score = (
-        base.model_classes[detections.label[detection]],
-        float(detections.score[detection]),
-    )
+    name = base.model_classes[detections.label[detection]]
+    score = float(detections.score[detection])
     mark = Mark("wrong", tuple(detections.boxes[detection].tolist()), f"{name} {score:.2f}")
     return Picture(sample, sample, (f"predicts {name}, {score:.2f}",), False, (mark,))
 

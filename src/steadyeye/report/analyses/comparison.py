@@ -7,7 +7,15 @@ from steadyeye.core.format import number_of, probability
 from steadyeye.core.report_types import Figure, Section, Table, Topic
 from steadyeye.core.result_lookup import among
 from steadyeye.core.types import Evaluated, needs
-from steadyeye.report.charts.specs import PALETTE, chart, dot, layer, map_names, rows_of
+from steadyeye.report.charts.specs import (
+    PALETTE,
+    chart,
+    dot,
+    fields_of,
+    layer,
+    map_names,
+    rows_of,
+)
 from steadyeye.report.comparison.leaderboards import (
     Boards,
     Leaderboard,
@@ -148,9 +156,7 @@ def _figure(board: Leaderboard) -> Figure:
     values = [
         {
             "pair": f"{pair.better}\nover {pair.worse}",
-            "value": pair.difference.value,
-            "low": pair.difference.low,
-            "high": pair.difference.high,
+            **fields_of(pair.difference),
             "told": SHOWN[pair.is_clear],
         }
         for pair in pairs

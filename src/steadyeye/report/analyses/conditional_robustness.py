@@ -18,6 +18,7 @@ from steadyeye.report.charts.specs import (
     describe_omitted,
     draw_bands,
     draw_crossed,
+    fields_of,
     line_colour,
     quantity,
     shares,
@@ -36,8 +37,8 @@ class _Curve:
 
     model: str
     accuracy: float | None
-    single: tuple[Result, ...]
-    whole: tuple[Interval, ...]
+    single: tuple[Result | Interval, ...]
+    whole: tuple[Result | Interval, ...]
     broken: int
     hidden: int
 
@@ -103,25 +104,20 @@ def _curve(model: Evaluated) -> _Curve | None:
     fails_far = np.zeros(len(sets), dtype=np.bool_)
     fails_far[sets.set_of[far & ~model.predictions.right]] = True
     whole = tuple(
-        proportion(sets.breaks_at[right] > d, sets.videos[right])
-        for d in range(1, len(result.cells) + 1)
+        proportion(sets.breaks_at[right] > d, sets.videos[right]) for d in range(1, k + 1)
     )
     counts = int(broken.sum()), int((broken & ~fails_far).sum())
     return _Curve(model.predictions.model, float(right.mean()), result.cells, whole, *counts)
-
-
-def _measures(curve: _Curve) -> dict[str, Sequence[Result | Interval]]:
-    return dict(zip(MEASURES, (curve.single, curve.whole), strict=True))
 
 
 def _figure(curves: Sequence[_Curve]) -> Figure:
     accuracies = {curve.model: curve.accuracy for curve in curves}
     models = choose_drawn(accuracies)
     values = [
-        {"model": c.model, "d": d, "measure": name, "value": f.value, "low": f.low, "high": f.high}
+        {"model": c.model, "d": d, "measure": name, **fields_of(f)}
         for c in curves
         if c.model in models
-        for name, cells in _measures(c).items()
+        for name, cells in zip(MEASURES, (c.single, c.whole), strict=True)
         for d, f in enumerate(cells, start=1)
     ]
     x = quantity("d", "distance d from the anchor (frames)", axis=WHOLE)

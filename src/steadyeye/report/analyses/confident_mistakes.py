@@ -16,7 +16,7 @@ from steadyeye.explain.mining.candidates import FAINT, candidates, mistake_film
 from steadyeye.explain.mining.causes import CAUSES, MISTAKES, SCORE, WORDS, Judged, judge_detections
 from steadyeye.explain.mining.error_rates import Shares, shares
 from steadyeye.explain.mining.mistakes import Mistake, Mistakes, name_of
-from steadyeye.report.charts.specs import chart, colour, layer, shape
+from steadyeye.report.charts.specs import chart, colour, fields_of, layer, shape
 
 SHOWN = 12  # pictures of a cause
 FIRST = 3  # pictures on the first screen
@@ -37,12 +37,9 @@ def confident_mistakes(evaluated: Sequence[Evaluated], score: float = SCORE) -> 
         >>> print(confident_mistakes(example_models(example_detections())).title)
         No confident detection that can be checked against the labels
     """
-    tables = [
-        model.predictions for model in evaluated if model.predictions.raw_detections is not None
-    ]
-    old = [
-        model.predictions.model for model in evaluated if model.predictions.raw_detections is None
-    ]
+    every = [model.predictions for model in evaluated]
+    tables = [table for table in every if table.raw_detections is not None]
+    old = [table.model for table in every if table.raw_detections is None]
     judged = [judge_detections(item, score) for item in tables]
     counted = [shares(*pair) for pair in zip(tables, judged, strict=True)]
     if not old and not any(item.confident for item in counted):
@@ -50,16 +47,16 @@ def confident_mistakes(evaluated: Sequence[Evaluated], score: float = SCORE) -> 
     mistakes = candidates(tables, judged)
     again = (
         f"{', '.join(old)}: written by an earlier version, which did not keep all detections; "
-        "run again to see confident mistakes here.",
+        "run again to see confident mistakes here."
     )
     return Section(
         topic=Topic.WHAT,
         place=22,
         title=_title(counted),
         text=(
-            *([] if not tables else [_meaning(score)]),
-            *(_describe_model(item, of) for item, of in zip(tables, counted, strict=True)),
-            *(again if old else ()),
+            *([_meaning(score)] if tables else []),
+            *map(_describe_model, tables, counted),
+            *([again] if old else []),
         ),
         figures=(_figure(tables, counted),) if any(item.n_judged for item in counted) else (),
         tables=tuple(_tables(tables, judged, counted)),
@@ -76,8 +73,8 @@ def _lead(tables: Sequence[Predictions], mistakes: Mistakes) -> Exhibit | None:
     data = np.array([table.data for table in tables])[mistakes.table[order]]
     order = order[data == data[0]]
     pairs = np.stack([mistakes.truth[order], mistakes.predicted[order]])
-    first_rows = np.sort(np.unique(pairs, axis=1, return_index=True)[1])[:FIRST]
-    first = mistakes.build(order[first_rows])
+    rows = np.sort(np.unique(pairs, axis=1, return_index=True)[1])[:FIRST]
+    first = mistakes.build(order[rows])
     exhibits = [_exhibit(tables[mistake.table], mistake, "") for mistake in first]
     pictures = [
         replace(mistake.pictures[0], title=mistake.title, lines=mistake.pictures[0].lines[:2])
@@ -123,17 +120,15 @@ def _describe_model(predictions: Predictions, of: Shares) -> str:
     ]
     left = f" Left out: {' and '.join(aside)}." if aside else ""
     if not of.n_judged:
-        return (
-            f"{predictions.model}: none of {of.confident:,} such detections can be checked.{left}"
-        )
+        none = f"none of {of.confident:,} such detections can be checked"
+        return f"{predictions.model}: {none}.{left}"
     parts = [
         f"{cause.replace('_', ' ')} {round((share.value or 0) * share.n):,}"
         for cause, share in zip(MISTAKES, of.causes, strict=True)
     ]
     return (
-        f"{predictions.model}: {format_share(of.wrong)}"
-        f" of {of.n_judged:,} confident detections are "
-        f"wrong: {', '.join(parts)}.{left}"
+        f"{predictions.model}: {format_share(of.wrong)} of {of.n_judged:,} confident detections "
+        f"are wrong: {', '.join(parts)}.{left}"
     )
 
 
@@ -185,12 +180,11 @@ def _confusions(
             read_entries(column, places).tolist()
             for column in (detections.image, detections.label, detections.score)
         )
+        of_nothing = CAUSES.index("background")
         pair = [
             (
                 table.model_classes[own],
-                name_of(table, int(truth.label[thing]))
-                if CAUSES[cause] != "background"
-                else WORDS["background"],
+                WORDS["background"] if cause == of_nothing else name_of(table, truth.label[thing]),
             )
             for own, thing, cause in zip(label, objects, of.cause[wrong], strict=True)
         ]
@@ -216,9 +210,7 @@ def _figure(tables: Sequence[Predictions], counted: Sequence[Shares]) -> Figure:
         {
             "cause": cause.replace("_", " "),
             "model": table.model,
-            "value": share.value,
-            "low": share.low,
-            "high": share.high,
+            **fields_of(share),
             "n": share.n,
         }
         for table, of in zip(tables, counted, strict=True)

@@ -24,11 +24,12 @@ def confusion_pairs(evaluated: Sequence[Evaluated], score: float = SCORE) -> Sec
     detections with a score above it on an object at IoU above 0.5, none of which has their class.
     None if no model makes one, and if the sealed predictions lack detections.
     """
-    tables = [
-        model.predictions for model in evaluated if model.predictions.raw_detections is not None
+    tables = (model.predictions for model in evaluated)
+    filled = [
+        (table, pairs)
+        for table in tables
+        if table.raw_detections is not None and (pairs := confusions(table, score))
     ]
-    confused = [(table, confusions(table, score)) for table in tables]
-    filled = [(table, several) for table, several in confused if several]
     if not filled:
         return None
     lower = min(LOWER, score)
@@ -119,7 +120,7 @@ def _table(table: Predictions, pairs: Sequence[Confusion], lower: float) -> Tabl
 
 def _exhibits(confused: Sequence[tuple[Predictions, Sequence[Confusion]]]) -> Iterator[Exhibit]:
     """Pictures of the most frequent pairs of each model, pair by pair."""
-    judged = [(table, judge_detections(table, LOWER), pairs[:SHOWN]) for table, pairs in confused]
+    judged = ((table, judge_detections(table, LOWER), pairs[:SHOWN]) for table, pairs in confused)
     for turn in take_turns([[(table, faint, p) for p in pairs] for table, faint, pairs in judged]):
         yield from _pair_exhibits(*turn)
 
@@ -149,10 +150,10 @@ def _picture(table: Predictions, pair: Confusion, row: int, place: int) -> Pictu
     boxes, detections = table.boxes, table.raw_detections
     assert boxes is not None, "checked by needs"
     assert detections is not None, "asked for before"
-    score = float(detections.score[row])
+    score, sample = float(detections.score[row]), str(table.ids[detections.image[row]])
     return Picture(
-        sample=str(table.ids[detections.image[row]]),
-        title=str(table.ids[detections.image[row]]),
+        sample=sample,
+        title=sample,
         lines=(f"predicts {pair.predicted}, {score:.2f}", f"label {pair.true}"),
         right=False,
         marks=(

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from steadyeye.core.format import percent
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Figure, Section, Table, Topic
 from steadyeye.core.result_lookup import find, read_parameter
+from steadyeye.core.stats.trials import Statistic
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.degradation.curves import MEAN, statistic
 from steadyeye.degradation.failure_points import (
@@ -48,9 +48,10 @@ def degradation_gains(evaluated: Sequence[Evaluated]) -> Section | None:
     each model has right at level 0, profiles, and shifts of failure points. None if no model was
     trained from another model of the report.
     """
-    paired = [(step, _pair(step)) for step in steps(evaluated)]
     measured = [
-        (step, _measure_gains(step, pair), _list_shifts(step, pair)) for step, pair in paired
+        (step, _measure_gains(step, pair), _list_shifts(step, pair))
+        for step in steps(evaluated)
+        for pair in (common([step.before.predictions, step.after.predictions]),)
     ]
     if not measured:
         return None
@@ -82,27 +83,20 @@ def degradation_gains(evaluated: Sequence[Evaluated]) -> Section | None:
     )
 
 
-def _pair(step: Step) -> tuple[Predictions, Predictions]:
-    before, after = common([step.before.predictions, step.after.predictions])
-    return before, after
-
-
-def _measure_gains(step: Step, pair: tuple[Predictions, Predictions]) -> TrainingGains:
-    before, after = pair
-
-    def average_degraded(images: str) -> list[Any]:
-        return [statistic(table, table.right, images) for table in (before, after)]
+def _measure_gains(step: Step, pair: Sequence[Predictions]) -> TrainingGains:
+    def average_degraded(images: str) -> list[Statistic]:
+        return [statistic(table, table.right, images) for table in pair]
 
     gains = (
-        gain("accuracy", accuracy_at_zero(before), accuracy_at_zero(after)),
+        gain("accuracy", *map(accuracy_at_zero, pair)),
         gain("accuracy under degradation", *average_degraded("all")),
-        gain("drop", accuracy_loss(before), accuracy_loss(after)),
+        gain("drop", *map(accuracy_loss, pair)),
         gain("retained accuracy", *average_degraded("right")),
     )
     return TrainingGains(*step.names, adjust_gains(gains))
 
 
-def _list_shifts(step: Step, pair: tuple[Predictions, Predictions]) -> list[FailureShift]:
+def _list_shifts(step: Step, pair: Sequence[Predictions]) -> list[FailureShift]:
     """The shifts of the failure points that both models have."""
     shared = find_shared(step.before, step.after, "failure_points")
     if not shared:
@@ -112,7 +106,7 @@ def _list_shifts(step: Step, pair: tuple[Predictions, Predictions]) -> list[Fail
     # a metric is asked for with its parameters, and has them in its name beside another of its kind
     images = metric.keywords.get("images") if isinstance(metric, partial) else None
     images = read_parameter(result, "images") or images or "right"
-    return measure_failure_shifts(*pair, thresholds, images)
+    return measure_failure_shifts(pair[0], pair[1], thresholds, images)
 
 
 def _first(step: Step, shifts: Sequence[FailureShift]) -> FailureShift | None:
@@ -126,7 +120,8 @@ def _title(step: Step, gains: TrainingGains, shifts: Sequence[FailureShift]) -> 
     first = _first(step, shifts)
     text = changes([gains.gains[0], gains.gains[3]])
     if first is not None:
-        text = f"{_point(first)} {_by(first)}; {text}"
+        threshold, operator = percent(first.before.threshold, 0), first.before.operator
+        text = f"the {threshold} failure point under {operator} {_by(first)}; {text}"
     return f"{gains.after} and {gains.before} under degradation: {text}"
 
 
@@ -142,10 +137,6 @@ def _sentences(step: Step, gains: TrainingGains, shifts: Sequence[FailureShift])
             f"{_ends(first)})."
         )
     return lines
-
-
-def _point(shift: FailureShift) -> str:
-    return f"the {percent(shift.before.threshold, 0)} failure point under {shift.before.operator}"
 
 
 def _by(shift: FailureShift) -> str:

@@ -61,11 +61,7 @@ def failure_levels(evaluated: Sequence[Evaluated]) -> Section | None:
             "For each threshold: the first level below it, its 95 % interval, the share of pixels "
             "changed at that level and the mean grey value (0…255)."
             + (f" {PUBLISHED}" if accuracy else ""),
-            *(
-                [SEARCHED]
-                if any("profile" not in model.predictions.columns for model, _ in searched)
-                else []
-            ),
+            *([SEARCHED] if any("profile" not in m.predictions.columns for m in evaluated) else []),
         ),
         tables=(*tables, *([_read_published()] if accuracy else [])),
     )
@@ -92,11 +88,8 @@ def _point(point: Result) -> tuple[str, str, str]:
         return f"not {'found' if looked else 'reached'}{low}", "—", "—"
     level = f"{format_value(point.value, 'level')} ({span(point.low, point.high, 'level')})"
     measured = {cell.name: cell.value for cell in point.cells}
-    return (
-        level,
-        percent(measured["pixels changed"]),
-        format_value(measured["mean value"], "grey value"),
-    )
+    grey = format_value(measured["mean value"], "grey value")
+    return level, percent(measured["pixels changed"]), grey
 
 
 def _format_published(line: Mapping[str, str]) -> str:
@@ -113,7 +106,5 @@ def _read_published() -> Table:
     levels = {(line["operator"], line["model"]): _format_published(line) for line in lines}
     operators = sorted({line["operator"] for line in lines})
     rows = tuple((o, *(levels.get((o, model), "—") for model in models)) for o in operators)
-    caption = (
-        "Published failure points at 50 % accuracy: change (share of pixels changed), Swingler 2022"
-    )
-    return Table(caption, ("operator", *models), rows)
+    caption = "Published failure points at 50 % accuracy: change (share of pixels changed)"
+    return Table(f"{caption}, Swingler 2022", ("operator", *models), rows)

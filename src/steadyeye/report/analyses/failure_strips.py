@@ -152,7 +152,7 @@ def _lead(curves: Profiles, image: int) -> Exhibit | None:
 
 
 def _strip(curves: Profiles, image: int, place: int, operator: Result) -> Exhibit:
-    rows = curves.row[place, :, image]
+    predictions, rows = curves.predictions, curves.row[place, :, image]
     known = np.flatnonzero(rows != UNKNOWN)
     last = int(curves.levels[known[-1]])
     reached: dict[int, list[str]] = {}
@@ -172,18 +172,16 @@ def _strip(curves: Profiles, image: int, place: int, operator: Result) -> Exhibi
         titles[last] = f"{begin}; never below {percent(max(never), 0)}"
     titles = {0: "level 0", **titles}
     pictures = [
-        _picture(
-            curves.predictions, int(rows[np.searchsorted(curves.levels, level)]), titles[level]
-        )
+        _picture(predictions, int(rows[np.searchsorted(curves.levels, level)]), titles[level])
         for level in sorted(titles)
     ]
     return Exhibit(
         title=operator.name,
-        model=curves.predictions.model,
-        data=curves.predictions.data,
+        model=predictions.model,
+        data=predictions.data,
         pictures=tuple(pictures),
         wide=True,
-        film=_film(curves.predictions, rows[known].tolist()),
+        film=_film(predictions, rows[known].tolist()),
     )
 
 

@@ -45,7 +45,8 @@ def gains(evaluated: Sequence[Evaluated]) -> Section | None:
     return Section(
         topic=Topic.TRAINING,
         place=2,
-        title=_title(several),
+        title=f"{several[0].after} compared with {several[0].before}: {changes(several[0].gains)}"
+        + (f"; {len(several) - 1} more below" if len(several) > 1 else ""),
         text=(
             *(
                 line
@@ -82,11 +83,6 @@ def _name_gain(metric: str) -> str:
     return drops.get(metric.partition("(")[0], name_metric(metric).partition(" (")[0])
 
 
-def _title(several: Sequence[TrainingGains]) -> str:
-    first = f"{several[0].after} compared with {several[0].before}: {changes(several[0].gains)}"
-    return first if len(several) == 1 else f"{first}; {len(several) - 1} more below"
-
-
 def _sentence(step: Step, gained: TrainingGains) -> str:
     """What each number was and is."""
     operators = ", ".join(augmentation(step.after.predictions))
@@ -117,22 +113,18 @@ def _meaning(gained: TrainingGains) -> str:
     plain, *_, drop = gained.gains
     if len(gained.gains) < 3:
         return "Without sets of neighbouring frames its steadiness cannot be measured."
-    bought = _direction(
-        plain,
-        "Accuracy is higher",
-        "Accuracy is lower",
-        "There is no clear difference in accuracy",
-    )
-    steady = _direction(
-        drop,
-        "the drop is larger than before",
-        "the drop is smaller than before",
+    words = "Accuracy is", "higher", "lower", "There is no clear difference in accuracy"
+    bought = _direction(plain, *words)
+    words = (
+        "the drop is",
+        "larger than before",
+        "smaller than before",
         "there is no clear difference in the drop",
     )
-    return f"{bought}, and {steady}."
+    return f"{bought}, and {_direction(drop, *words)}."
 
 
-def _direction(change: Gain, more: str, less: str, same: str) -> str:
+def _direction(change: Gain, begin: str, more: str, less: str, same: str) -> str:
     if not change.is_clear or change.difference is None:
         return same
-    return more if change.difference.value > 0 else less
+    return f"{begin} {more if change.difference.value > 0 else less}"

@@ -15,7 +15,6 @@ from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import (
     Exhibit,
-    Film,
     FilmFrame,
     Mark,
     Picture,
@@ -108,14 +107,10 @@ def _table(model: str, sides: tuple[Frames, ...], gained: tuple[tuple[Result, ..
         "ΔAP anchors (pp)",
         "ΔAP worst (pp)",
     )
-    caption = f"Errors of {model}, {number_of(len(sides[0].rows), 'set')}{_why_none(gained)}"
-    return Table(caption, header, body)
-
-
-def _why_none(gained: tuple[tuple[Result, ...], ...]) -> str:
-    """Why gains have no intervals, for the caption; empty if all have one."""
     bare = [r.interval for side in gained for r in side if r.value is not None and r.low is None]
-    return f"; ΔAP has {limit(bare[0]) or 'no interval'}" if bare else ""
+    why = f"; ΔAP has {limit(bare[0]) or 'no interval'}" if bare else ""
+    caption = f"Errors of {model}, {number_of(len(sides[0].rows), 'set')}{why}"
+    return Table(caption, header, body)
 
 
 def _describe_cost(model: str, anchors: Sequence[Result], rows: Sequence[Result]) -> str:
@@ -203,23 +198,16 @@ def _exhibit(
     anchor, row = pair
     where = away(int(predictions.tags["offset"][row]))
     worst = _mark_frame(predictions, row)
+    film = set_film(predictions, *pair, k, partial(_frame, predictions, quality))
     return Exhibit(
         title=f"frame AP {percent(quality[anchor], 0)}, then {percent(quality[row], 0)}",
         model=predictions.model,
         data=predictions.data,
         pictures=(_picture(predictions, anchor, "anchor"), _picture(predictions, row, where)),
-        film=_film(predictions, quality, pair, k),
+        film=replace(film, bar="frame AP") if film else None,
         labels=_mark_frame(predictions, anchor).labels,
         kinds=worst.kinds,
     )
-
-
-def _film(
-    predictions: Predictions, quality: NDArray[np.float64], pair: tuple[int, int], k: int
-) -> Film | None:
-    """The frames of a set with their boxes and frame AP."""
-    film = set_film(predictions, *pair, k, partial(_frame, predictions, quality))
-    return replace(film, bar="frame AP") if film else None
 
 
 def _frame(predictions: Predictions, quality: NDArray[np.float64], row: int, at: str) -> FilmFrame:

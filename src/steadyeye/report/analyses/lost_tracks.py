@@ -24,7 +24,7 @@ def lost_tracks(evaluated: Sequence[Evaluated]) -> Section | None:
 
     None where no model has `object_recall` of an object.
     """
-    judged = [item for item in map(_judge, evaluated) if item is not None]
+    judged = [item for item in map(_judge, evaluated) if item]
     if not judged:
         return None
     texts, tables = [], []
@@ -114,11 +114,6 @@ def _mean(values: NDArray[np.float64]) -> str:
     return percent(float(known.mean())) if len(known) else "—"
 
 
-def _count_clusters(losses: Outcomes) -> str:
-    """The units of the intervals and their number, in words."""
-    return number_of(len(np.unique(losses.clusters)), "object" if losses.within else "video")
-
-
 def _odds(predictions: Predictions, losses: Outcomes, fit: Effects) -> Table:
     rows = tuple(
         (
@@ -135,8 +130,6 @@ def _odds(predictions: Predictions, losses: Outcomes, fit: Effects) -> Table:
         *("of the object in the frame", "standard deviation", "odds ratio of losing it, alone"),
         *("jointly", "p (Holm)", "lost / not lost"),
     )
-    return Table(
-        f"Measures related to losing an object, {predictions.model}, {_count_clusters(losses)}",
-        header,
-        rows,
-    )
+    units = number_of(len(np.unique(losses.clusters)), "object" if losses.within else "video")
+    caption = f"Measures related to losing an object, {predictions.model}, {units}"
+    return Table(caption, header, rows)

@@ -265,17 +265,16 @@ def _film(model: _Followed, first: int, last: int, start: int) -> Film:
 
 
 def _frame(model: _Followed, at: int) -> FilmFrame:
-    row = int(model.objects.row[at])
+    row, state = int(model.objects.row[at]), int(model.objects.state[at])
+    detection = int(model.objects.detection[at])
     return FilmFrame(
         sample=str(model.predictions.ids[row]),
         at=clock(float(model.predictions.tags["seconds"][row])),
         line=_line(model, at),
-        score=_score(model, at),
-        right=None
-        if model.objects.state[at] == UNSURE
-        else bool(model.objects.state[at] == DETECTED),
+        score=round(float(model.raw.score[detection]), 3) if detection >= 0 else 0.0,
+        right=None if state == UNSURE else state == DETECTED,
         marks=(_mark(model, at),),
-        answer=WORDS[int(model.objects.state[at])],
+        answer=WORDS[state],
     )
 
 
@@ -296,11 +295,6 @@ def _line(model: _Followed, at: int) -> str:
         return WORDS[state]
     name = model.predictions.model_classes[model.raw.label[detection]]
     return f"{WORDS[state]}: {name} {model.raw.score[detection]:.2f}"
-
-
-def _score(model: _Followed, at: int) -> float:
-    detection = int(model.objects.detection[at])
-    return round(float(model.raw.score[detection]), 3) if detection >= 0 else 0.0
 
 
 def _mark(model: _Followed, at: int) -> Mark:

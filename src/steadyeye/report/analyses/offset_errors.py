@@ -25,6 +25,7 @@ from steadyeye.report.charts.specs import (
     choose_drawn,
     describe_omitted,
     draw_bands,
+    fields_of,
     layer,
     lines,
     quantity,
@@ -187,9 +188,7 @@ def _values(lines: Sequence[_Line]) -> list[dict[str, Any]]:
             # the line breaks at the anchor, which is no neighbour of itself
             "side": "before" if offset < 0 else "after",
             "offset": offset,
-            "value": share.value,
-            "low": share.low,
-            "high": share.high,
+            **fields_of(share),
             "frames": share.n,
         }
         for line in lines

@@ -1,6 +1,6 @@
 """Accuracy and pm-k class by class."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from steadyeye.core.report_types import Figure, Section, Table, Topic
 from steadyeye.core.stats.bounded_means import median_interval
 from steadyeye.core.stats.intervals import Interval, number_clusters, proportion
 from steadyeye.core.types import Evaluated, needs
-from steadyeye.report.charts.specs import PALETTE, SCHEMA, layer, map_names, shares
+from steadyeye.report.charts.specs import PALETTE, SCHEMA, fields_of, layer, map_names, shares
 from steadyeye.report.subsets import distance
 
 MEASURES = ("accuracy", "pm-k")
@@ -71,25 +71,21 @@ def per_class(evaluated: Sequence[Evaluated]) -> Section | None:
     models = list(dict.fromkeys(row.model for row in rows))
     medians = [median for model in evaluated if (median := _median(model))]
     labels = _label_table(evaluated)
+    if medians:
+        drops = "; ".join(map(_describe_median, medians))
+        text = f"Median drop over classes in percentage points: {drops}."
+    else:
+        text = "No model has any of these classes, so that there is no median drop."
+    if labels:
+        text += " An anchor with several labels counts for each of them."
     return Section(
         topic=Topic.WHAT,
         place=40,
         title="Accuracy and pm-k by class",
-        text=(" ".join(_list_sentences(medians, several=bool(labels))),),
+        text=(text,),
         figures=(_figure(rows, models),),
         tables=(_table(rows), _median_table(medians), *labels),
     )
-
-
-def _list_sentences(medians: Sequence[_Median], several: bool) -> Iterator[str]:
-    """The sentences above the chart; `several`: whether any frame has more than one label."""
-    if medians:
-        text = "; ".join(map(_describe_median, medians))
-        yield f"Median drop over classes in percentage points: {text}."
-    else:
-        yield "No model has any of these classes, so that there is no median drop."
-    if several:
-        yield "An anchor with several labels counts for each of them."
 
 
 def _describe_median(median: _Median) -> str:
@@ -152,11 +148,10 @@ def _count_clusters(sets: PmSets) -> str:
 
 def _find_nameable(model: Evaluated) -> NDArray[np.bool_]:
     """(classes,) whether the model has a class that maps to a class of the data."""
-    labels, classes = (
-        model.predictions.model_to_data_class,
-        np.arange(len(model.predictions.classes)),
-    )
-    return np.ones(len(classes), dtype=np.bool_) if labels is None else np.isin(classes, labels)
+    labels, classes = model.predictions.model_to_data_class, len(model.predictions.classes)
+    if labels is None:
+        return np.ones(classes, dtype=np.bool_)
+    return np.isin(np.arange(classes), labels)
 
 
 def _by_video(video: NDArray[np.intp], counted: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -169,12 +164,8 @@ def _by_video(video: NDArray[np.intp], counted: NDArray[np.bool_]) -> NDArray[np
 def _figure(rows: Sequence[_Class], models: Sequence[str]) -> Figure:
     values: list[dict[str, Any]] = [
         {
-            "model": row.model,
-            "class": row.name,
-            "measure": measure,
-            "value": share.value,
-            "low": share.low,
-            "high": share.high,
+            **{"model": row.model, "class": row.name, "measure": measure},
+            **fields_of(share),
             "n": share.n,
         }
         for row in rows

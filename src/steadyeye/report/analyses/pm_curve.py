@@ -43,6 +43,7 @@ def pm_curve(evaluated: Sequence[Evaluated]) -> Section | None:
     if not rows:
         return None
     models = list(dict.fromkeys(row["model"] for row in rows))
+    reasons = filter(None, (why_not(model.predictions) for model in evaluated))
     return Section(
         topic=Topic.WHEN,
         place=10,
@@ -52,7 +53,7 @@ def pm_curve(evaluated: Sequence[Evaluated]) -> Section | None:
             "up to k frames before and after it. Distance 0 is accuracy. The band is the 95 % "
             "interval.",
         ),
-        method=_no_published(evaluated),
+        method=tuple(f"Published models are not shown. {why}" for why in dict.fromkeys(reasons)),
         figures=(_figure(rows),),
         tables=(
             build_curve_table(
@@ -60,12 +61,6 @@ def pm_curve(evaluated: Sequence[Evaluated]) -> Section | None:
             ),
         ),
     )
-
-
-def _no_published(evaluated: Sequence[Evaluated]) -> tuple[str, ...]:
-    """Why no published model is shown; empty if some are."""
-    reasons = filter(None, (why_not(model.predictions) for model in evaluated))
-    return tuple(f"Published models are not shown. {why}" for why in dict.fromkeys(reasons))
 
 
 def _figure(rows: list[dict[str, Any]]) -> Figure:

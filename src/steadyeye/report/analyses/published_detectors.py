@@ -30,8 +30,11 @@ def published_detectors(evaluated: Sequence[Evaluated]) -> Section | None:
     own = [row for model in evaluated for row in _rows(model)]
     if not own:
         return None
-    why = why_not(evaluated[0].predictions, _distance(evaluated))
+    results = [find(model.results, name) for model in evaluated for name in TASKS]
+    k = next((read_k(result) for result in results if result is not None), None)
+    why = why_not(evaluated[0].predictions, k)
     header = ("task", "model", "anchors", "worst frame", "drop (pp)", "data")
+    rows = (*own, *(() if why else _read_published()))
     return Section(
         topic=Topic.COMPARED,
         place=23,
@@ -42,20 +45,8 @@ def published_detectors(evaluated: Sequence[Evaluated]) -> Section | None:
             else "The published values are from ImageNet-Vid-Robust, not from your data: "
             "compare the drops, not the values.",
         ),
-        tables=(
-            Table(
-                "mAP of anchors and worst frames",
-                header,
-                (*own, *(() if why else _read_published())),
-            ),
-        ),
+        tables=(Table("mAP of anchors and worst frames", header, rows),),
     )
-
-
-def _distance(evaluated: Sequence[Evaluated]) -> int | None:
-    """The k of the user's numbers."""
-    results = [find(model.results, name) for model in evaluated for name in TASKS]
-    return next((read_k(result) for result in results if result is not None), None)
 
 
 def _rows(model: Evaluated) -> list[tuple[str, ...]]:

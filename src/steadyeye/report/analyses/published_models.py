@@ -130,25 +130,19 @@ def _claim(rows: Sequence[_Row], models: PublishedModels) -> Claim | None:
 
 
 def _finding(rows: Sequence[_Row]) -> str:
-    def describe_row(row: _Row) -> str:
-        return (
-            f"{row.cross.model} {percent(row.probit.perturbed)}, expected "
-            f"{percent(row.probit.expected)}: {_points(row.probit)} percentage "
-            f"points{'' if row.side is None else f', {VERDICTS[row.side]}'}"
-        )
-
     # those off the line first, then the furthest from it
     order = sorted(rows, key=lambda row: (not row.side, -abs(row.probit.value or 0)))
     more = f"; {len(rows) - SHOWN} more in the table" if len(rows) > SHOWN else ""
-    several = (
-        " The verdicts are adjusted for the number of models; the intervals are not."
-        if len(rows) > 1 and rows[0].side is not None
-        else ""
-    )
-    return (
-        f"pm-{K} and the value expected from the accuracy: "
-        f"{'; '.join(map(describe_row, order[:SHOWN]))}{more}.{several}"
-    )
+    parts = [
+        f"{row.cross.model} {percent(row.probit.perturbed)}, expected "
+        f"{percent(row.probit.expected)}: {_points(row.probit)} percentage points"
+        + ("" if row.side is None else f", {VERDICTS[row.side]}")
+        for row in order[:SHOWN]
+    ]
+    text = f"pm-{K} and the value expected from the accuracy: {'; '.join(parts)}{more}."
+    if len(rows) > 1 and rows[0].side is not None:
+        text += " The verdicts are adjusted for the number of models; the intervals are not."
+    return text
 
 
 def _meaning(models: PublishedModels, line: Line) -> str:
@@ -227,11 +221,8 @@ def _lines(models: PublishedModels, lines: Sequence[Line]) -> Table:
                 f"{line.n}",
             )
         )
-    caption = (
-        f"Lines fitted to {models.title}, and the number of published models clearly off them "
-        "(Holm)"
-    )
-    return Table(caption, header, tuple(body))
+    more = "and the number of published models clearly off them (Holm)"
+    return Table(f"Lines fitted to {models.title}, {more}", header, tuple(body))
 
 
 def _furthest(models: PublishedModels, line: Line) -> Table:
@@ -243,15 +234,14 @@ def _furthest(models: PublishedModels, line: Line) -> Table:
             models.models[i],
             percent(models.original[i]),
             percent(models.perturbed[i]),
-            f"{points(distance[i])} ({points(distance[i] - margin[i])} to "
-            f"{points(distance[i] + margin[i])})",
+            f"{points(distance[i])} "
+            f"({points(distance[i] - margin[i])} to {points(distance[i] + margin[i])})",
         )
         for i in (*order[:SHOWN], *order[-SHOWN:])
     )
     header = ("published model", "accuracy", f"pm-{K}", "effective robustness (pp)")
-    return Table(
-        f"Published models farthest above and below the line ({models.title})", header, body
-    )
+    caption = f"Published models farthest above and below the line ({models.title})"
+    return Table(caption, header, body)
 
 
 def _coefficient(value: float, ends: tuple[float, float]) -> str:

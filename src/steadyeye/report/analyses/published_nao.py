@@ -34,6 +34,13 @@ CAUTION = (
     "share no image."
 )
 
+NO_REFERENCE = (
+    "For the relative drop, run the model on reference data too, such as COCO val: add another "
+    "--data to the job, or another run to the report."
+)
+OBJECTS = "on these objects, relative to the reference"
+ROW = 26
+
 
 @dataclass(frozen=True)
 class PublishedDetector:
@@ -69,9 +76,6 @@ def read_published() -> tuple[PublishedDetector, ...]:
     return tuple(detectors)
 
 
-ROW = 26
-
-
 @dataclass(frozen=True, eq=False)
 class Scores:
     """A model on the set; each number over IoU 0.50 … 0.95, with its classes as `cells`.
@@ -99,14 +103,24 @@ def published_nao(evaluated: Sequence[Evaluated]) -> Section | None:
     scores = [_scores(model) for model in evaluated]
     claim = first(_claims(scores))
     own = [row for item in scores for row in _rows(item)]
-    beside = [_published_row(item) for item in read_published()]
+    beside = [
+        (
+            *(f"{item.model}, published", *map(percent, (item.plain, item.without, item.recall))),
+            *(item.of, percent(item.reference), percent(item.drop)),
+        )
+        for item in read_published()
+    ]
     header = ("model", "mAP", "mAP without OOD", "mAR", "reference", "mAP on the reference", "drop")
     return Section(
         topic=Topic.COMPARED,
         place=20,
         title=claim.text if claim else _question(scores),
         claim=claim,
-        text=(*map(_describe_scores, scores), *_note_subset(scores), CAUTION),
+        text=(
+            *map(_describe_scores, scores),
+            *(() if all(item.drops for item in scores) else (NO_REFERENCE,)),
+            CAUTION,
+        ),
         tables=(
             Table("Natural adversarial objects", header, (*own, *beside), open=True),
             *map(_classes, scores),
@@ -167,17 +181,6 @@ def _rows(scores: Scores) -> list[tuple[str, ...]]:
     ]
 
 
-def _published_row(detector: PublishedDetector) -> tuple[str, ...]:
-    numbers = map(percent, (detector.plain, detector.without, detector.recall))
-    return (
-        f"{detector.model}, published",
-        *numbers,
-        detector.of,
-        percent(detector.reference),
-        percent(detector.drop),
-    )
-
-
 def _classes(scores: Scores) -> Table:
     results = (scores.plain, scores.without, scores.recall)
     columns = [{cell.name: cell for cell in result.cells} for result in results]
@@ -202,21 +205,9 @@ def _claims(scores: Sequence[Scores]) -> list[Claim]:
     values = [drop.value or 0.0 for _, drop in drops]
     if len(drops) == 1:
         ((model, drop),) = drops
-        share = percent(abs(values[0]))
-        return [
-            above(
-                f"{model} has an mAP {share} lower on these objects, relative to the reference",
-                drop,
-            ),
-            below(
-                f"{model} has an mAP {share} higher on these objects, relative to the reference",
-                drop,
-            ),
-        ]
-    text = (
-        f"mAP is {_share(min(values))} to {_share(max(values))} lower on these objects, "
-        "relative to the reference"
-    )
+        begin = f"{model} has an mAP {percent(abs(values[0]))}"
+        return [above(f"{begin} lower {OBJECTS}", drop), below(f"{begin} higher {OBJECTS}", drop)]
+    text = f"mAP is {_share(min(values))} to {_share(max(values))} lower {OBJECTS}"
     return [every(text, [above(text, drop) for _, drop in drops])]
 
 
@@ -237,33 +228,22 @@ def _describe_scores(scores: Scores) -> str:
     for name, (value, drop) in scores.drops.items():
         text += (
             f" On {name} it has {format_share(value)} on {number_of(value.n, 'image')}: a "
-            "relative drop "
-            f"of {_format_drop(drop)}" + _chance(drop)
+            f"relative drop of {_format_drop(drop)}"
         )
+        if drop.low is None or drop.high is None:
+            text += ", without an interval."
+        else:
+            text += "; no clear difference." if drop.low <= 0 <= drop.high else "."
     return text
-
-
-def _chance(drop: Result) -> str:
-    if drop.low is None or drop.high is None:
-        return ", without an interval."
-    return "; no clear difference." if drop.low <= 0 <= drop.high else "."
-
-
-def _note_subset(scores: Sequence[Scores]) -> tuple[str, ...]:
-    if all(scored.drops for scored in scores):
-        return ()
-    return (
-        "For the relative drop, run the model on reference data too, such as COCO val: add "
-        "another --data to the job, or another run to the report.",
-    )
 
 
 def _figure(scores: Sequence[Scores]) -> Figure:
     several = len({name for scored in scores for name in scored.drops}) > 1
     values: list[dict[str, Any]] = [
-        {"model": f"{scored.model}, {name}" if several else scored.model, "of": "yours"}
-        | {"drop": drop.value}
-        | {"low": drop.low, "high": drop.high}
+        {
+            "model": f"{scored.model}, {name}" if several else scored.model,
+            **{"of": "yours", "drop": drop.value, "low": drop.low, "high": drop.high},
+        }
         for scored in scores
         for name, (_, drop) in scored.drops.items()
         if drop.value is not None

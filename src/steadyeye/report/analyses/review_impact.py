@@ -5,7 +5,7 @@ from pathlib import Path
 
 from steadyeye.core.claims import Claim, above, below, every, first
 from steadyeye.core.format import format_unsigned_points, list_some, number_of, percent
-from steadyeye.core.pm_sets import PmSets, pm_sets
+from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Section, Table, Topic
 from steadyeye.core.review_filter import select_accepted
@@ -82,17 +82,12 @@ def _losses(model: Evaluated) -> list[Loss]:
 
 def _claims(losses: Sequence[Loss]) -> list[Claim]:
     """The claims of the title for every model; the less favourable end of both numbers counts."""
-    pairs = list(zip(losses[::2], losses[1::2], strict=True))
     texts = "Most of the drop remains after the review", "The review removes most of the drop"
-    most, least = ([getattr(before.drop, end) for before, _ in pairs] for end in ("high", "low"))
-    remains = [
-        above(texts[0], after.drop, 1.0 if end is None else end / 2)
-        for (_, after), end in zip(pairs, most, strict=True)
-    ]
-    goes = [
-        below(texts[1], after.drop, 0.0 if end is None else end / 2)
-        for (_, after), end in zip(pairs, least, strict=True)
-    ]
+    remains, goes = [], []
+    for before, after in zip(losses[::2], losses[1::2], strict=True):
+        low, high = before.drop.low, before.drop.high
+        remains.append(above(texts[0], after.drop, 1.0 if high is None else high / 2))
+        goes.append(below(texts[1], after.drop, 0.0 if low is None else low / 2))
     return [every(texts[0], remains), every(texts[1], goes)]
 
 
@@ -112,13 +107,7 @@ def _counts(model: Evaluated) -> Table:
         share = percent(accepted / whole) if whole else "—"
         return name, f"{whole:,}", f"{accepted:,}", share
 
-    def neighbours(sets: PmSets) -> int:
-        return int(sets.neighbours.sum())
-
-    rows = (
-        row("anchors", len(before), len(after)),
-        row("neighbours", neighbours(before), neighbours(after)),
-    )
-    return Table(
-        "Frames accepted by the review", ("frames", "candidates", "accepted", "share"), rows
-    )
+    neighbours = [int(sets.neighbours.sum()) for sets in (before, after)]
+    rows = (row("anchors", len(before), len(after)), row("neighbours", *neighbours))
+    header = ("frames", "candidates", "accepted", "share")
+    return Table("Frames accepted by the review", header, rows)

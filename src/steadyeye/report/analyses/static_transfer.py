@@ -16,7 +16,7 @@ from steadyeye.core.stats import bootstrap
 from steadyeye.core.stats.intervals import Interval, proportion
 from steadyeye.core.stats.paired import difference, prepare_outcomes
 from steadyeye.core.types import Evaluated, needs
-from steadyeye.report.charts.specs import BELOW, PALETTE, SCHEMA, dot, layer, shares
+from steadyeye.report.charts.specs import BELOW, PALETTE, SCHEMA, dot, fields_of, layer, shares
 from steadyeye.report.subsets import distance
 
 MEASURES = (
@@ -182,13 +182,7 @@ def _claim(neighbours: _Neighbours) -> Claim | None:
 def _figure(scores: dict[str, tuple[Interval, ...]]) -> Figure:
     names = sorted(scores, key=lambda name: -(scores[name][0].value or 0.0))
     values: list[dict[str, Any]] = [
-        {
-            "model": name,
-            "frames": measure,
-            "value": share.value,
-            "low": share.low,
-            "high": share.high,
-        }
+        {"model": name, "frames": measure, **fields_of(share)}
         for name in names
         for measure, share in zip(MEASURES, scores[name], strict=True)
     ]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.film_frames import take_turns, video_film
+from steadyeye.core.film_frames import say_time, take_turns, video_film
 from steadyeye.core.format import clock, number_of, percent
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Exhibit, Picture, Section, Table, Topic
@@ -63,25 +63,17 @@ def _sentence(predictions: Predictions, ranked: Sequence[Window]) -> str:
     )
     return (
         f"{predictions.model} changes its prediction {number_of(worst.changes, 'time')} in "
-        f"{number_of(len(worst.rows), 'frame')} at {_when(predictions, worst)} "
-        f"of {_video(predictions, worst)}; {several} {inside} of its {number_of(total, 'change')}."
+        f"{number_of(len(worst.rows), 'frame')} at {say_time(predictions, worst.rows)} "
+        f"of {predictions.videos[worst.rows[0]]}; {several} {inside} of its "
+        f"{number_of(total, 'change')}."
     )
-
-
-def _video(predictions: Predictions, window: Window) -> str:
-    return str(predictions.tags["video"][window.rows[0]])
-
-
-def _when(predictions: Predictions, window: Window) -> str:
-    seconds = np.asarray(predictions.tags["seconds"])[window.rows[[0, -1]]]
-    return f"{clock(seconds[0])}–{clock(seconds[1])}"
 
 
 def _table(chosen: Sequence[tuple[Predictions, Window]]) -> Table:
     body = tuple(
         (
-            _when(predictions, window),
-            _video(predictions, window),
+            say_time(predictions, window.rows),
+            str(predictions.videos[window.rows[0]]),
             predictions.model,
             f"{window.changes}",
             f"{len(window.rows)}",
@@ -97,7 +89,7 @@ def _exhibit(predictions: Predictions, window: Window) -> Exhibit:
     answers, sure = predictions.own[window.rows], certainty(predictions)
     places = _both_sides(answers, None if sure is None else sure[window.rows])
     return Exhibit(
-        title=f"{_video(predictions, window)}, {_when(predictions, window)}: "
+        title=f"{predictions.videos[window.rows[0]]}, {say_time(predictions, window.rows)}: "
         f"{number_of(window.changes, 'prediction change')} in "
         f"{number_of(len(window.rows), 'frame')}",
         model=predictions.model,

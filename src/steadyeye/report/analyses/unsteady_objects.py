@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import BoxTable
-from steadyeye.core.film_frames import take_turns
+from steadyeye.core.film_frames import say_time, take_turns
 from steadyeye.core.format import clock, number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import (
@@ -114,34 +114,25 @@ def _follow(model: Evaluated) -> _Model | None:
 
 
 def _describe(model: _Model) -> str:
-    worst = model.seconds[0]
+    worst, predictions = model.seconds[0], model.predictions
     return (
-        f"{model.predictions.model} is least steady at {_when(model, worst)} of "
-        f"{_video(model, worst)}: an object is lost, below the threshold or detected "
+        f"{predictions.model} is least steady at {say_time(predictions, worst.rows)} of "
+        f"{predictions.videos[worst.rows[0]]}: an object is lost, below the threshold or detected "
         f"as another class {number_of(worst.faults, 'time')} in "
         f"{number_of(len(worst.rows), 'frame')}."
     )
 
 
-def _video(model: _Model, second: UnsteadySecond) -> str:
-    return str(model.predictions.videos[second.rows[0]])
-
-
-def _when(model: _Model, second: UnsteadySecond) -> str:
-    seconds = np.asarray(model.predictions.tags["seconds"])[second.rows[[0, -1]]]
-    return f"{clock(float(seconds[0]))}–{clock(float(seconds[1]))}"
-
-
 def _table(turns: Sequence[tuple[_Model, UnsteadySecond]]) -> Table:
     rows = []
     for model, second in turns:
-        inside = np.isin(model.objects.row, second.rows) & np.isin(
-            model.objects.track, second.objects
-        )
+        objects, predictions = model.objects, model.predictions
+        inside = np.isin(objects.row, second.rows) & np.isin(objects.track, second.objects)
         counts = [int((model.states[inside] == state).sum()) for state in (LOST, WEAK, RENAMED)]
         rows.append(
             (
-                *(_when(model, second), _video(model, second), model.predictions.model),
+                say_time(predictions, second.rows),
+                *(str(predictions.videos[second.rows[0]]), predictions.model),
                 *(f"{count:,}" for count in (len(second.rows), len(second.objects), *counts)),
             )
         )
@@ -156,13 +147,16 @@ def _exhibit(model: _Model, second: UnsteadySecond) -> Exhibit:
     tracks = second.objects[:LANES]
     frames = tuple(_frame(model, int(row), tracks) for row in rows)
     lanes = tuple(
-        Lane(_name(model, track), tuple(_state(model, int(row), track) for row in rows))
+        Lane(
+            f"{_class_of(model, track)} {track + 1}",
+            tuple(_state(model, int(row), track) for row in rows),
+        )
         for track in tracks
     )
     start = int(np.flatnonzero(rows == second.rows[0])[0])
     part = f"; {LANES} objects are shown" if len(second.objects) > LANES else ""
     return Exhibit(
-        title=f"{_video(model, second)}, {_when(model, second)}: "
+        title=f"{predictions.videos[second.rows[0]]}, {say_time(predictions, second.rows)}: "
         f"{number_of(len(second.objects), 'object')}, {number_of(second.faults, 'fault')}{part}",
         model=predictions.model,
         data=predictions.data,
@@ -188,10 +182,6 @@ def _class_of(model: _Model, track: int) -> str:
     own = (model.objects.track == track) & (model.states == PRESENT)
     labels = model.raw.label[model.objects.detection[own]]
     return model.predictions.model_classes[int(np.bincount(labels).argmax())]
-
-
-def _name(model: _Model, track: int) -> str:
-    return f"{_class_of(model, track)} {track + 1}"
 
 
 def _state(model: _Model, row: int, track: int) -> str:

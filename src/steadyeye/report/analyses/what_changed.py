@@ -32,8 +32,12 @@ def what_changed(evaluated: Sequence[Evaluated]) -> Section | None:
     Broken: a neighbour that is wrong while its anchor is right; kept: one that is right too. None
     if no model has both.
     """
-    judged = [_judge(model.predictions) for model in evaluated]
-    judged = [item for item in judged if 0 < item[1].broken.sum() < len(item[1])]
+    judged = [
+        (model.predictions, neighbours, effects(model.predictions, neighbours))
+        for model in evaluated
+        for neighbours in (outcomes(model.predictions),)
+        if 0 < neighbours.broken.sum() < len(neighbours)
+    ]
     if not judged:
         return None
     fits = {predictions.model: outcome for predictions, _, outcome in judged}
@@ -45,7 +49,7 @@ def what_changed(evaluated: Sequence[Evaluated]) -> Section | None:
     section = Section(
         topic=Topic.WHAT,
         place=22,
-        title=f"What changed on the frames that break a model: {_finding(judged, strongest)}",
+        title=_title(judged, strongest),
         claim=_claim(judged, strongest),
         text=(" ".join([*(_sentence(*item) for item in judged), *_too_few(judged)]),),
         method=(_method(judged),) if fitted else (),
@@ -61,11 +65,6 @@ def _is_fitted(fit: Effects) -> bool:
     return any(effect.alone for effect in fit.measures)
 
 
-def _judge(predictions: Predictions) -> Judged:
-    neighbours = outcomes(predictions)
-    return predictions, neighbours, effects(predictions, neighbours)
-
-
 def _claim(judged: Sequence[Judged], strongest: Effect | None) -> Claim | None:
     """The claim of the title: that the odds of breaking change with the strongest measure.
 
@@ -74,29 +73,27 @@ def _claim(judged: Sequence[Judged], strongest: Effect | None) -> Claim | None:
     if strongest is None or strongest.alone is None:
         return None
     odds, p = strongest.alone, min(strongest.p * len(judged), 1.0)
-    text = f"What changed on the frames that break a model: {_finding(judged, strongest)}"
+    text = _title(judged, strongest)
     bound = {"above": 1.0} if strongest.rises else {"below": 1.0}
     return first([Claim(text, odds.low, odds.high, **bound, p=p)])
 
 
-def _finding(judged: Sequence[Judged], strongest: Effect | None) -> str:
+def _title(judged: Sequence[Judged], strongest: Effect | None) -> str:
+    begin = "What changed on the frames that break a model:"
     if strongest is None:
         fitted = any(_is_fitted(fit) for _, _, fit in judged)
-        return "no measure is clearly related" if fitted else "too few broken frames"
+        return f"{begin} {'no measure is clearly related' if fitted else 'too few broken frames'}"
     agree = [
         effect
-        for _, _, text in judged
-        for effect in text.measures
+        for _, _, fit in judged
+        for effect in fit.measures
         if effect.measure == strongest.measure
         and effect.stands_out
         and effect.rises == strongest.rises
     ]
-    text = f"{'more' if strongest.rises else 'less'} {strongest.measure.words}"
-    return (
-        text
-        if len(agree) == len(judged)
-        else f"{text} ({len(agree)} of {number_of(len(judged), 'model')})"
-    )
+    text = f"{begin} {'more' if strongest.rises else 'less'} {strongest.measure.words}"
+    several = f" ({len(agree)} of {number_of(len(judged), 'model')})"
+    return text if len(agree) == len(judged) else f"{text}{several}"
 
 
 def _sentence(predictions: Predictions, outcome: Outcomes, fit: Effects) -> str:

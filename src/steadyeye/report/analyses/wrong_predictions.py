@@ -29,9 +29,8 @@ def wrong_predictions(evaluated: Sequence[Evaluated]) -> Section | None:
     wrong = [_wrong(table) for table in tables]
     if not any(wrong):
         return None
-    every = take_turns(
-        [[(t, row) for row in _distinct(t, rows)] for t, rows in zip(tables, wrong, strict=True)]
-    )
+    pairs = zip(tables, wrong, strict=True)
+    every = take_turns([[(table, row) for row in _distinct(table, rows)] for table, rows in pairs])
     exhibits = [_exhibit(table, row) for table, row in every[:SHOWN]]
     return Section(
         topic=Topic.WHAT,

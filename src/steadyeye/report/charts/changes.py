@@ -68,7 +68,9 @@ def _spec(values: list[dict[str, Any]], models: list[str]) -> dict[str, Any]:
         "color": by_model,
     }
     ticks = {"values": [0.1, 0.25, 0.5, 1, 2, 4, 10], "format": "~g"}
-    scale = {"type": "log", "domain": _domain(values)}
+    # as far as the intervals reach, symmetric around 1 and at least to 2
+    limit = max(2.0, *(row["high"] for row in values), *(1 / row["low"] for row in values))
+    scale = {"type": "log", "domain": [1 / limit, limit]}
     x = quantity("odds", "odds ratio of breaking", axis=ticks, scale=scale)
     tooltip = [{"field": name} for name in ("model", "measure", "text")]
     ends = {**shared, "x": {**x, "field": "low"}, "x2": {"field": "high"}}
@@ -78,12 +80,6 @@ def _spec(values: list[dict[str, Any]], models: list[str]) -> dict[str, Any]:
         dot({**shared, "x": x, "tooltip": tooltip}, values),
     ]
     return chart(layers, height=max(160, len(measures) * (14 * len(models) + 14)))
-
-
-def _domain(values: list[dict[str, Any]]) -> list[float]:
-    """The axis: as far as the intervals reach, symmetric around 1 and at least to 2."""
-    limit = max(2.0, *(row["high"] for row in values), *(1 / row["low"] for row in values))
-    return [1 / limit, limit]
 
 
 QUINTILES = 5
@@ -216,9 +212,8 @@ def _place(predictions: Predictions, row: int) -> str:
 
 
 def _exhibit(predictions: Predictions, effect: Effect, anchor: int, row: int) -> Exhibit:
-    offset = int(predictions.tags["offset"][row])
-    value = float(column(predictions, effect.measure, np.array([row]))[0])
-    measure = effect.measure
+    offset, measure = int(predictions.tags["offset"][row]), effect.measure
+    value = float(column(predictions, measure, np.array([row]))[0])
     return Exhibit(
         title=f"{measure.words}: {measure.format_value(value, _sign(measure))}",
         model=predictions.model,
@@ -234,11 +229,11 @@ def _exhibit(predictions: Predictions, effect: Effect, anchor: int, row: int) ->
 
 def _list_changes(predictions: Predictions, row: int) -> tuple[str, ...]:
     """The measured changes of a pair, one line each."""
-    known = [m for m in PAIR if m.name in LINES and np.isfinite(predictions.tags[m.name][row])]
+    values = {m: float(predictions.tags[m.name][row]) for m in PAIR if m.name in LINES}
     return tuple(
         f"{measure.words} {measure.format_value(value, _sign(measure))}"
-        for measure in known
-        for value in (float(predictions.tags[measure.name][row]),)
+        for measure, value in values.items()
+        if np.isfinite(value)
     )
 
 

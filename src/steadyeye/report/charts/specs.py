@@ -5,6 +5,8 @@ from typing import Any
 
 from steadyeye.core.format import interval, percent
 from steadyeye.core.report_types import Table
+from steadyeye.core.stats.intervals import Interval
+from steadyeye.core.stats.paired import Difference
 from steadyeye.core.types import Result
 
 # Okabe and Ito's palette, distinct to colour-blind readers, on light and on dark ground
@@ -125,12 +127,14 @@ DISTANCE: Mapping[str, Any] = quantity("k", "distance k from the anchor (frames)
 """The channel of the distance k."""
 
 
+def fields_of(number: Result | Interval | Difference) -> dict[str, float | None]:
+    """The fields of a row that hold a number and the ends of its interval."""
+    return {"value": number.value, "low": number.low, "high": number.high}
+
+
 def list_cells(result: Result, **names: str) -> list[dict[str, Any]]:
     """The rows of a curve: `names`, k, value, low and high of each cell of a result."""
-    return [
-        {**names, "k": k, "value": cell.value, "low": cell.low, "high": cell.high}
-        for k, cell in enumerate(result.cells)
-    ]
+    return [{**names, "k": k, **fields_of(cell)} for k, cell in enumerate(result.cells)]
 
 
 def build_curve_table(
@@ -230,15 +234,14 @@ def list_levels(result: Result, model: str) -> list[dict[str, Any]]:
             "model": model,
             "operator": operator.name,
             "level": int(cell.name.removeprefix("level ")),
-            **{end: _round_value(getattr(cell, end)) for end in ("value", "low", "high")},
+            **{
+                end: None if value is None else round(value, 4)
+                for end, value in fields_of(cell).items()
+            },
         }
         for operator in result.cells
         for cell in operator.cells
     ]
-
-
-def _round_value(value: float | None) -> float | None:
-    return None if value is None else round(value, 4)
 
 
 def draw_profiles(

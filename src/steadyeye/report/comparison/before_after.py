@@ -24,7 +24,16 @@ from steadyeye.core.stats.multiple_testing import holm
 from steadyeye.core.stats.paired import Difference, difference, prepare_outcomes
 from steadyeye.core.stats.trials import Outcomes, Trials
 from steadyeye.core.types import Evaluated, Result
-from steadyeye.report.charts.specs import GREY, chart, colour, dot, layer, rows_of, shares
+from steadyeye.report.charts.specs import (
+    GREY,
+    chart,
+    colour,
+    dot,
+    fields_of,
+    layer,
+    rows_of,
+    shares,
+)
 from steadyeye.report.comparison.leaderboards import ALPHA
 
 
@@ -144,12 +153,10 @@ def _overlap(step: Step) -> str:
         return ""
     frames, first = np.unique(_frames(after), return_index=True)
     inside = int(_find_trained(after, videos, number)[first].sum())
-    told_frames = (
-        f"{inside:,} of {number_of(len(frames), 'frame')} are between the first and the last frame "
-        "trained on"
-        if inside
-        else "none of these frames was trained on"
-    )
+    told_frames = "none of these frames was trained on"
+    if inside:
+        several = number_of(len(frames), "frame")
+        told_frames = f"{inside:,} of {several} are between the first and the last frame trained on"
     listing = list_texts(names[places].tolist())
     return (
         f"The training data of {after.model} include {len(places):,} of the "
@@ -331,31 +338,26 @@ def numbers(gains: Sequence[Gain]) -> str:
 
 def dumbbells(name: str, taken: Sequence[TrainingGains]) -> Figure:
     """A dumbbell chart of every number before and after, with intervals."""
-    several = len(taken) > 1
+    label = "{}\n{} after {}" if len(taken) > 1 else "{}"
+    pairs = [(step, item) for step in taken for item in step.gains]
     values = [
         {
-            "number": f"{item.metric}\n{step.after} after {step.before}"
-            if several
-            else item.metric,
+            "number": label.format(item.metric, step.after, step.before),
             "stage": stage,
             "model": step.before if stage == "before" else step.after,
-            "value": number.value,
-            "low": number.low,
-            "high": number.high,
+            **fields_of(number),
         }
-        for step in taken
-        for item in step.gains
+        for step, item in pairs
         for stage, number in (("before", item.before), ("after", item.after))
         if number.value is not None
     ]
     sentence = "; ".join(
         f"{item.metric}: {value_of(item.before)} before, {value_of(item.after)} after"
-        for step in taken
-        for item in step.gains
+        for _, item in pairs
     )
     height = ROW * len({row["number"] for row in values}) + 10
     least = min(0.0, *(row["low"] for row in values if isinstance(row["low"], float)))
-    drops = any(item.before.name in UNITS for step in taken for item in step.gains)
+    drops = any(item.before.name in UNITS for _, item in pairs)
     spec = chart(_layers(least, drops), height, values=values)
     caption = "Before and after training, with 95 % intervals."
     caption += " The drop is in percentage points." if drops else ""

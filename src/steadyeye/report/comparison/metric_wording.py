@@ -44,10 +44,10 @@ def name_metric(metric: str) -> str:
     return f"{title} ({', '.join(more)})" if more else title
 
 
-def place_metric(metric: str) -> int:
-    """The place of a metric in a comparison, from 0; all other metrics come last."""
+def place_metric(metric: str, order: Sequence[str] = FIRST) -> int:
+    """The place of a metric in `order`, from 0; all other metrics come last."""
     name = metric.partition("(")[0]
-    return FIRST.index(name) if name in FIRST else len(FIRST)
+    return order.index(name) if name in order else len(order)
 
 
 def list_detector_caveats(metrics: Iterable[str], evaluated: Sequence[Evaluated]) -> list[str]:

@@ -51,7 +51,7 @@ class Grid:
 
     def is_mixed(self, column: int) -> bool:
         """Whether the numbers of a column have different distances k, so that each shows it."""
-        return len({head(row.results[column]) for row in self.rows}) > 1
+        return len({name_metric(row.results[column].name) for row in self.rows}) > 1
 
     @property
     def tall(self) -> bool:
@@ -68,28 +68,25 @@ def grids(evaluated: Sequence[Evaluated]) -> tuple[Grid, ...]:
     for model in evaluated:
         results = () if model.predictions.probe else tuple(_main(model))[:COLUMNS]
         if results:
-            kinds = tuple(_kind(result) for result in results)
-            by_kinds.setdefault(kinds, []).append(_row(model, results))
+            kinds = tuple(map(_kind, results))
+            limits = {limit(result.interval) for result in results}
+            row = GridRow(model, results, limits.pop() if len(limits) == 1 else "")
+            by_kinds.setdefault(kinds, []).append(row)
     return tuple(Grid(_heads(kinds, rows), tuple(rows)) for kinds, rows in by_kinds.items())
 
 
 def _kind(result: Result) -> str:
     """The head of the numbers of one metric whatever their k: `pm-k`, `self-consistency ±k`."""
-    return re.sub(r"(pm-|±)\d+", r"\1k", head(result))
+    return re.sub(r"(pm-|±)\d+", r"\1k", name_metric(result.name))
 
 
 def _heads(kinds: Sequence[str], rows: Sequence[GridRow]) -> tuple[str, ...]:
     """The heads that all rows share; for numbers of several k that of their kind."""
     columns = zip(*(row.results for row in rows), strict=True)
-    heads = [{head(result) for result in column} for column in columns]
+    heads = [{name_metric(result.name) for result in column} for column in columns]
     return tuple(
         names.pop() if len(names) == 1 else kind for kind, names in zip(kinds, heads, strict=True)
     )
-
-
-def head(result: Result) -> str:
-    """The column heading of a number: `pm-10`, `flip rate`, `self-consistency ±10`."""
-    return name_metric(result.name)
 
 
 def _main(model: Evaluated) -> Iterator[Result]:
@@ -97,11 +94,6 @@ def _main(model: Evaluated) -> Iterator[Result]:
         result = find(model.results, name)
         if result is not None and (result.value is not None or not result.cells):
             yield result
-
-
-def _row(model: Evaluated, results: tuple[Result, ...]) -> GridRow:
-    limits = {limit(result.interval) for result in results}
-    return GridRow(model, results, limits.pop() if len(limits) == 1 else "")
 
 
 ANY = (
@@ -203,7 +195,12 @@ class Document:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings above the numbers: samples without a prediction."""
-        return tuple(filter(None, map(_not_predicted, self.evaluated)))
+        return tuple(
+            f"{table.model}: {len(errors):,} of {number_of(len(table), 'sample')} of {table.data} "
+            f"not predicted and left out; the first: {errors[0]}."
+            for table in (model.predictions for model in self.evaluated)
+            if len(errors := table.errors[~table.valid])
+        )
 
     @property
     def caveats(self) -> tuple[str, ...]:
@@ -254,17 +251,6 @@ def value_of(result: Result) -> str:
 def interval_of(result: Result) -> str:
     """The 95 % interval of a result in its unit, or `—`."""
     return format_metric_ends(result.name, result.low, result.high, result.unit)
-
-
-def _not_predicted(model: Evaluated) -> str:
-    errors = model.predictions.errors[~model.predictions.valid]
-    if not len(errors):
-        return ""
-    return (
-        f"{model.predictions.model}: {len(errors):,} of "
-        f"{number_of(len(model.predictions), 'sample')} of {model.predictions.data} not "
-        f"predicted and left out; the first: {errors[0]}."
-    )
 
 
 def numbers(model: Evaluated) -> tuple[Result, ...]:

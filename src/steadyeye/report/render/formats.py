@@ -8,7 +8,8 @@ from steadyeye.core.report_types import Section, Topic
 from steadyeye.core.result_lookup import among, limit
 from steadyeye.core.storage.text_files import encode_csv
 from steadyeye.core.types import Result
-from steadyeye.report.render.document import Document, Grid, head, interval_of, numbers, value_of
+from steadyeye.report.comparison.metric_wording import name_metric
+from steadyeye.report.render.document import Document, Grid, interval_of, numbers, value_of
 
 
 def render_markdown(document: Document) -> str:
@@ -39,7 +40,7 @@ def _grid(grid: Grid) -> list[str]:
         predictions = row.entry.predictions
         cells = [
             "; ".join(filter(None, (f"{value_of(r)} ({interval_of(r)})", limit(r.interval))))
-            + (f"; {head(r)}" if grid.is_mixed(column) else "")
+            + (f"; {name_metric(r.name)}" if grid.is_mixed(column) else "")
             for column, r in enumerate(row.results)
         ]
         rows.append((predictions.model, predictions.data, *cells))
@@ -139,17 +140,9 @@ def flatten_results(document: Document) -> Iterator[tuple[object, ...]]:
     for model in document.evaluated:
         for result in model.results.values():
             for name, number in _flat(result.name, result):
+                ends = (number.value, number.low, number.high, number.n, number.interval)
                 # the cells of a number are about the same answers
-                numbers = (
-                    number.value,
-                    number.low,
-                    number.high,
-                    number.n,
-                    number.interval,
-                    result.classes,
-                )
-                texts = (model.predictions.model, model.predictions.data, name)
-                yield (*texts, *numbers)
+                yield model.predictions.model, model.predictions.data, name, *ends, result.classes
 
 
 def _flat(name: str, result: Result) -> Iterator[tuple[str, Result]]:

@@ -30,9 +30,8 @@ def _sentence(model: Evaluated, several: bool) -> str:
     name = model.predictions.model + (f" on {model.predictions.data}" if several else "")
     sentences = (tell(name, model) for tell in TELLERS)
     text = next(filter(None, sentences), _run(name, model.predictions))
-    as_classifier = find(model.results, "degraded_accuracy") or find(
-        model.results, "failure_points"
-    )
+    names = ("degraded_accuracy", "failure_points")
+    as_classifier = any(find(model.results, name) for name in names)
     if as_classifier and model.predictions.raw_detections is not None:
         text = f"{text} Right means the class of its most confident box: this is a detector."
     lost, warning = _partnerless(model.predictions), model.predictions.warning
@@ -226,30 +225,23 @@ def _middle(operator: Result) -> tuple[Result, ...]:
 
 def _state_degradation(name: str, model: Evaluated) -> str | None:
     """Accuracy under degradation, and the operator with the lowest accuracy."""
-    degraded, points = (
-        find(model.results, "degraded_accuracy"),
-        find(model.results, "failure_points"),
-    )
+    degraded = find(model.results, "degraded_accuracy")
+    points = find(model.results, "failure_points")
     if degraded is None or degraded.value is None:
         return None
     every = operators(degraded)
     retained = every[0].cells[0].value == 1
-    images = (
-        f"{number_of(degraded.n, 'image')}{' that it gets right undegraded' if retained else ''}"
-    )
     least = harm(model.predictions, degraded)
-    begin = (
+    text = (
         f"{name} {'stays' if retained else 'is'} right on {percent(degraded.value)} of "
-        f"{images}{_among(degraded)}{_ends(degraded)}, averaged over "
-        f"{_count_operators(every)}"
+        f"{number_of(degraded.n, 'image')}{' that it gets right undegraded' if retained else ''}"
+        f"{_among(degraded)}{_ends(degraded)}, averaged over {_count_operators(every)}"
     )
-    if least.next is None:
-        return f"{begin}{_half(points, least.worst)}."
-    fewest = f"{percent(least.worst.value)}{_ends(least.worst, False)}"
-    return (
-        f"{begin}; lowest under {format_operator_name(least.worst.name)}, {fewest}{least.doubt}"
-        f"{_half(points, least.worst)}."
-    )
+    if least.next is not None:
+        fewest = f"{percent(least.worst.value)}{_ends(least.worst, False)}"
+        operator = format_operator_name(least.worst.name)
+        text += f"; lowest under {operator}, {fewest}{least.doubt}"
+    return f"{text}{_half(points, least.worst)}."
 
 
 def _half(points: Result | None, worst: Result) -> str:

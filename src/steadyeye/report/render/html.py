@@ -1,11 +1,11 @@
 """A report as one self-contained HTML file, which opens offline and makes no requests."""
 
-import base64
 import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +17,15 @@ from steadyeye.core.format import isolate
 from steadyeye.core.report_types import Exhibit, Figure, Picture, Section
 from steadyeye.core.result_lookup import among, limit
 from steadyeye.core.storage.files import cache_home
+from steadyeye.report.comparison.metric_wording import name_metric
 from steadyeye.report.render.document import (
     SENTENCES,
     Document,
-    head,
     interval_of,
     numbers,
     value_of,
 )
-from steadyeye.report.render.sprites import Films, reels
+from steadyeye.report.render.sprites import Films, data_uri, embed_json, reels
 from steadyeye.report.render.vega import read_vega
 
 INTERVAL = r"\(?[\d.,]+–[\d.,]+(?:\u202f[%\w]+)?\)?|\(≥? ?[\d.,]+(?: %)?\)"
@@ -44,9 +44,9 @@ def render_html(
     environment.filters["breakable"] = _breakable
     environment.globals |= {
         "among": among,
-        "head_of": head,
         "interval_of": interval_of,
         "limit": limit,
+        "name_metric": name_metric,
         "numbers": numbers,
         "sentences": SENTENCES,
         "value_of": value_of,
@@ -58,7 +58,7 @@ def render_html(
         picture=lambda exhibit, shot: _data_uri(picture(exhibit.data, shot)),
         specification=lambda figure: embed_json(_insert_pictures(figure, picture)),
         reels=reels(document, film),
-        record=_record,
+        record=partial(json.dumps, indent=1, ensure_ascii=False),
         style=Markup(read_static("report.css") + read_static("viewer.css")),  # noqa: S704 - our own files
         script=Markup(read_static("report.js")),  # noqa: S704
         viewer=Markup(read_static("viewer.js")),  # noqa: S704
@@ -90,7 +90,7 @@ def _lead(document: Document, picture: Pictures) -> _Lead | None:
 
 
 def _data_uri(jpeg: bytes | None) -> str | None:
-    return None if jpeg is None else f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}"
+    return None if jpeg is None else data_uri(jpeg)
 
 
 def _insert_pictures(figure: Figure, picture: Pictures) -> Mapping[str, Any]:
@@ -101,12 +101,6 @@ def _insert_pictures(figure: Figure, picture: Pictures) -> Mapping[str, Any]:
     rows = [{"sample": sample, "image": uri} for sample, uri in encoded if uri]
     datasets = {**figure.spec.get("datasets", {}), "thumbnails": rows}
     return {**figure.spec, "datasets": datasets}
-
-
-def embed_json(content: Mapping[str, Any]) -> Markup:
-    """Plain values as JSON that cannot end its script element."""
-    text = json.dumps(content, ensure_ascii=False)
-    return Markup(text.replace("<", "\\u003c").replace("&", "\\u0026"))  # noqa: S704
 
 
 def _typeset(value: object) -> object:
@@ -126,10 +120,6 @@ def _breakable(text: str) -> Markup:
         cell += Markup("<wbr>").join(escape(piece) for piece in re.split(r"(?<=_)|(?=[(\[])", part))
         cell += Markup('<span class="ends">{}</span>').format(interval) if interval else ""
     return cell
-
-
-def _record(record: Mapping[str, Any]) -> str:
-    return json.dumps(record, indent=1, ensure_ascii=False)
 
 
 def _anchor(text: str) -> str:

@@ -9,7 +9,9 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from steadyeye.core.format import format_metric, format_metric_ends
-from steadyeye.report.render.html import embed_json, open_templates, read_static
+from steadyeye.report.comparison.metric_wording import place_metric
+from steadyeye.report.render.html import open_templates, read_static
+from steadyeye.report.render.sprites import embed_json
 
 FINISHED = "finished"
 UNFINISHED = "unfinished"
@@ -111,7 +113,7 @@ def describe_list(
     One row per model and source of a run; a row without numbers if none are stored.
     """
     counts = Counter(n.metric for run in runs for row in run.rows for n in row.numbers)
-    metrics = sorted(counts, key=lambda name: (_order(name), name))
+    metrics = sorted(counts, key=lambda name: (place_metric(name, HEADLINE), name))
     return {
         "folder": folder,
         "served": base is None,
@@ -127,7 +129,7 @@ def _columns(rows: Sequence[RunRow], counts: Mapping[str, int]) -> list[str]:
 
     The first metric of each row, so that every kind of run shows a number, then the others.
     """
-    ranked = sorted(counts, key=lambda name: (_order(name), -counts[name], name))
+    ranked = sorted(counts, key=lambda name: (place_metric(name, HEADLINE), -counts[name], name))
     firsts: Counter[str] = Counter()
     for row in rows:
         metrics = {number.metric for number in row.numbers}
@@ -135,11 +137,6 @@ def _columns(rows: Sequence[RunRow], counts: Mapping[str, int]) -> list[str]:
     chosen = [name for name, _ in firsts.most_common(COLUMNS)]
     chosen += [name for name in ranked if name not in chosen][: COLUMNS - len(chosen)]
     return [name for name in ranked if name in chosen]
-
-
-def _order(metric: str) -> int:
-    name = metric.partition("(")[0]
-    return HEADLINE.index(name) if name in HEADLINE else len(HEADLINE)
 
 
 def _run(run: ListedRun, base: str | None) -> dict[str, Any]:

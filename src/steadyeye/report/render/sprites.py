@@ -10,7 +10,7 @@ import numpy as np
 from markupsafe import Markup
 
 from steadyeye.core.format import isolate
-from steadyeye.core.report_types import Exhibit, Film, FilmFrame, Lane, Mark, Section
+from steadyeye.core.report_types import Exhibit, Film, FilmFrame, Section
 from steadyeye.core.types import Image
 from steadyeye.report.render.document import Document
 
@@ -106,6 +106,9 @@ Films = Callable[[str, Film], Sprite | None]
 
 Key = tuple[str, ...]
 
+COMPACT = (",", ":")
+"""Separators of JSON without spaces."""
+
 
 @dataclass(frozen=True)
 class Reels:
@@ -116,26 +119,37 @@ class Reels:
 
     def sheets(self) -> Markup:
         """The sprites as JSON for the page."""
-        return _json([_sheet(sprite) for sprite in self.sprites])
+        sheets = [
+            {
+                "src": data_uri(sprite.jpeg),
+                "size": [sprite.width, sprite.height],
+                "columns": sprite.columns,
+                "rows": -(-sprite.frames // sprite.columns),
+            }
+            for sprite in self.sprites
+        ]
+        return embed_json(sheets, COMPACT)
 
     def play(self, exhibit: Exhibit) -> Markup | None:
         """The film of an exhibit as JSON for the page; None without a film."""
         film = exhibit.film
         if film is None or key(exhibit.data, film) not in self.place:
             return None
-        place = self.place[key(exhibit.data, film)]
         still = {picture.sample: i for i, picture in enumerate(exhibit.pictures)}
-        return _json(
-            {
-                "sheet": place,
-                "start": film.start,
-                "fixed": film.fixed,
-                "bar": film.bar,
-                "verdicts": film.verdicts,
-                "frames": [_frame(frame, still.get(frame.sample)) for frame in film.frames],
-                "lanes": [_lane(lane) for lane in film.lanes],
-            }
-        )
+        content = {
+            "sheet": self.place[key(exhibit.data, film)],
+            "start": film.start,
+            "fixed": film.fixed,
+            "bar": film.bar,
+            "verdicts": film.verdicts,
+            "frames": [_frame(frame, still.get(frame.sample)) for frame in film.frames],
+            # of each frame the first letter of the object's state
+            "lanes": [
+                (isolate(lane.name), "".join(state[0] for state in lane.states))
+                for lane in film.lanes
+            ],
+        }
+        return embed_json(content, COMPACT)
 
 
 def reels(document: Document, stored: Films) -> Reels:
@@ -166,35 +180,24 @@ def key(data: str, film: Film) -> Key:
     return (data, *(frame.sample for frame in film.frames))
 
 
-def _sheet(sprite: Sprite) -> dict[str, Any]:
-    return {
-        "src": f"data:image/jpeg;base64,{base64.b64encode(sprite.jpeg).decode()}",
-        "size": [sprite.width, sprite.height],
-        "columns": sprite.columns,
-        "rows": -(-sprite.frames // sprite.columns),
-    }
-
-
 def _frame(frame: FilmFrame, still: int | None) -> dict[str, Any]:
     """`still`: index of the exhibit's picture of the same sample."""
     content: dict[str, Any] = {"at": frame.at, "line": isolate(frame.line)}
     rest = {"score": frame.score, "right": frame.right, "answer": frame.answer, "still": still}
     content |= {name: value for name, value in rest.items() if value not in (None, "")}
     if frame.marks:
-        content["marks"] = [_mark(mark) for mark in frame.marks]
+        content["marks"] = [
+            [mark.kind, *(round(value) for value in mark.box), mark.text] for mark in frame.marks
+        ]
     return content
 
 
-def _lane(lane: Lane) -> tuple[str, str]:
-    """The name of an object, and a letter for each frame: the first of its state."""
-    return isolate(lane.name), "".join(state[0] for state in lane.states)
+def data_uri(jpeg: bytes) -> str:
+    """A JPEG as a data URI."""
+    return f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}"
 
 
-def _mark(mark: Mark) -> list[Any]:
-    return [mark.kind, *(round(value) for value in mark.box), mark.text]
-
-
-def _json(value: Any) -> Markup:
-    """JSON that cannot end the script element it stands in."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+def embed_json(content: Any, separators: tuple[str, str] | None = None) -> Markup:
+    """Plain values as JSON that cannot end its script element; `separators` as of `json.dumps`."""
+    text = json.dumps(content, ensure_ascii=False, separators=separators)
     return Markup(text.replace("<", "\\u003c").replace("&", "\\u0026"))  # noqa: S704
