@@ -29,6 +29,7 @@ from steadyeye.metrics.blink_rate import blink_rate
 from steadyeye.metrics.box_jitter import box_jitter
 from steadyeye.metrics.class_change_rate import class_change_rate
 from steadyeye.metrics.confidence_swing import confidence_swing
+from steadyeye.metrics.covariates.projections import measure_projections
 from steadyeye.metrics.flicker_rate import flicker_rate
 from steadyeye.metrics.sequences.object_steadiness import LEAST, find_blinks, select_steady
 from steadyeye.metrics.sequences.tracklets import (
@@ -304,13 +305,14 @@ def compare_with_truth(run):
 
 
 def time_parts(run, models):
-    """Processor time a frame: the detector itself, linking, and the five numbers with intervals.
+    """Processor time a frame: the detector; projections of frames, linking, five numbers.
 
-    Of each cell whose model is one of `models`, specs of detectors, on its first 60 frames.
+    Linking includes the motion of the camera, and is compiled beforehand. Of each cell whose model
+    is one of `models`, specs of detectors, on its first 60 frames.
     """
     built = {model.name: model for model in (plugins.build("models", parse(m)) for m in models)}
-    print("| detector | data | detector, ms | linking, ms | metrics, ms | share |")
-    print("|---|---|--:|--:|--:|--:|")
+    print("| detector | data | detector, ms | frames, ms | linking, ms | metrics, ms | share |")
+    print("|---|---|--:|--:|--:|--:|--:|")
     for cell in sorted((run / "cells").iterdir()):
         table = read(cell)
         if table.model not in built:
@@ -323,14 +325,19 @@ def time_parts(run, models):
         model(images)
         detector = 1000 * (time.process_time() - begin) / len(images)
         begin = time.process_time()
+        for image in images:
+            measure_projections(image)
+        camera = 1000 * (time.process_time() - begin) / len(images)
+        link(replace(table))
+        begin = time.process_time()
         link(table)
         linking = 1000 * (time.process_time() - begin) / len(table)
         begin = time.process_time()
         for metric in METRICS.values():
             metric(table, SCORE)
         numbers = 1000 * (time.process_time() - begin) / len(table)
-        share = (linking + numbers) / detector
-        cells = f"{detector:.1f} | {linking:.2f} | {numbers:.2f} | {share:.1%}"
+        share = (camera + linking + numbers) / detector
+        cells = f"{detector:.1f} | {camera:.2f} | {linking:.2f} | {numbers:.2f} | {share:.1%}"
         print(f"| {table.model} | {table.data} | {cells} |")
 
 

@@ -113,7 +113,7 @@ def test_a_shaking_camera_changes_neither_objects_nor_jitter(landscape):
     assert objects.state.tolist() == link(still).state.tolist()
     assert objects.track.tolist() == link(still).track.tolist()
     assert blink_rate(shaken).value == blink_rate(still).value == pytest.approx(3 / 30)
-    assert len(link(unaware)) > len(objects), "without the camera's motion the object is cut in pieces"
+    assert len(link(unaware)) > len(objects), "the object is cut in pieces"
     # boxes are those of the picture again, also where they are interpolated
     true = shake(2)[7] + [40 + 3 * 7, 60]
     assert objects.boxes[7, :2] == pytest.approx(true, abs=1.5)
