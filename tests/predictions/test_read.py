@@ -12,7 +12,9 @@ def read_notes(highest, count):
 
     def predict(images):
         levels = images[:, 0, 0, 0].astype(float)
-        return np.stack([np.where(levels < 2 * count, highest, 0), np.full(len(images), highest)], 1)
+        return np.stack(
+            [np.where(levels < 2 * count, highest, 0), np.full(len(images), highest)], 1
+        )
 
     run = se.evaluate(predict, DATA, classes=["dark", "light"])
     assert run.accuracy().value == 1 - count / 100

@@ -32,6 +32,7 @@ from steadyeye.predictions.json_record import (
     is_protected,
     read_record,
 )
+from steadyeye.predictions.label_shift import describe_label_shift
 from steadyeye.predictions.schema import (
     ANSWERS,
     in_all,
@@ -219,7 +220,7 @@ def _find_warning(table: pa.Table, boxes: CellBoxes, predictions: Predictions) -
     if boxes.detections is not None and "size" in table.column_names:
         sizes = matrix(table["size"], np.float64)
         mismatch = describe_mismatch(boxes.truth, boxes.detections, sizes)
-    return mismatch or describe_class_order(predictions)
+    return mismatch or describe_class_order(predictions) or describe_label_shift(predictions)
 
 
 def _read_texts(column: pa.ChunkedArray) -> NDArray[np.str_]:

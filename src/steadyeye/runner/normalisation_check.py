@@ -74,6 +74,11 @@ def describe_normalisation(task: Task) -> str:
     if other < own + MORE or not (fewer_wrong or other >= own * TIMES):
         return ""
     rights = f"{percent(other)} of {len(rest)} images are right instead of {percent(own)}"
+    return _describe_way(best, rights)
+
+
+def _describe_way(best: int, rights: str) -> str:
+    """`best`: index into `WAYS`, or their number for the reverse order of the channels."""
     if best == len(WAYS):
         return (
             "the colour channels seem to be in another order than in the model's training: with "
