@@ -25,20 +25,20 @@ def evaluate(labels, answers):
 
 
 @pytest.fixture
-def shown():
+def truth():
     return np.random.default_rng(3).integers(0, len(NAMES), 60)
 
 
 @pytest.mark.parametrize(("words", "shift"), [("next", 1), ("previous", -1)])
-def test_labels_of_a_neighbour_are_named(shown, words, shift):
+def test_labels_of_a_neighbour_are_named(truth, words, shift):
     """A list that began one too early gave a low accuracy, without a word."""
-    labels = np.roll(shown, shift)
+    labels = np.roll(truth, shift)
     inner = slice(None, -1) if shift == 1 else slice(1, None)
-    right = percent(np.mean(labels[inner] == shown[inner]))
-    warning = evaluate(labels, shown)
+    right = percent(np.mean(labels[inner] == truth[inner]))
+    warning = evaluate(labels, truth)
     assert f"with that of the {words} sample, {percent(1.0)} of 59 samples are right" in warning
     assert f"right instead of {right};" in warning
-    assert evaluate(shown, shown) == ""
+    assert evaluate(truth, truth) == ""
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -58,14 +58,14 @@ def test_classes_that_are_taken_for_each_other_are_no_shift():
     assert _compare(np.eye(2, dtype=bool)[answers], labels, True) == ""
 
 
-def test_ten_images_are_too_few_to_say_it(shown):
-    assert evaluate(np.roll(shown, 1)[:10], shown[:10]) == ""
+def test_ten_images_are_too_few_to_say_it(truth):
+    assert evaluate(np.roll(truth, 1)[:10], truth[:10]) == ""
 
 
 def test_rows_of_a_table_of_videos_that_are_shifted(tmp_path):
     """Forty videos of two frames, each with the label of the one before it."""
-    shown = np.random.default_rng(1).permutation(np.arange(40) % 4)
-    for video, level in enumerate(shown):
+    truth = np.random.default_rng(1).permutation(np.arange(40) % 4)
+    for video, level in enumerate(truth):
         for frame in range(2):
             path = tmp_path / "frames" / f"clip{video:02d}" / f"{frame}.png"
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -78,6 +78,6 @@ def test_rows_of_a_table_of_videos_that_are_shifted(tmp_path):
         run = se.evaluate(lambda x: np.eye(4)[x[:, 0, 0, 0]], data, classes=NAMES)
         return run.predictions.warning
 
-    assert warn(shown) == ""
-    warning = warn(np.roll(shown, 1))
+    assert warn(truth) == ""
+    warning = warn(np.roll(truth, 1))
     assert f"with that of the next video, {percent(1.0)} of 39 videos are right" in warning

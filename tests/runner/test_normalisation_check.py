@@ -232,7 +232,7 @@ def test_a_detector_whose_values_are_divided_by_255(test_data, tmp_path):
     model = plugins.build("models", parse(spec % {"mean": (1, 2, 3), "order": "rgb"}))
     image = np.arange(48, dtype=np.uint8).reshape(4, 4, 3)
     (own, _), (other, _) = (
-        one.stages().prepare(image) for one in (model, model.with_reversed_channels())
+        candidate.stages().prepare(image) for candidate in (model, model.with_reversed_channels())
     )
     np.testing.assert_array_equal(other, own[:, ::-1])
     right = se.evaluate(spec % {}, data).predictions.warning

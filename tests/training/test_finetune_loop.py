@@ -293,7 +293,7 @@ def test_of_equally_good_rounds_the_one_with_the_least_loss_is_the_best():
     assert history.record()["best_step"] == 2
     # without losses, and with the same, the first
     for measures in ({"ap": 0.0}, {"ap": 0.0, "loss": None}, {"ap": 0.0, "loss": 1.0}):
-        same = tuple(replace(one, measures=measures) for one in rounds)
+        same = tuple(replace(earlier, measures=measures) for earlier in rounds)
         assert replace(history, rounds=same).best == same[0]
 
 

@@ -51,9 +51,9 @@ def describe_label_shift(predictions: Predictions) -> str:
 
 def _read_labels(truth: NDArray[np.bool_], video: NDArray[np.intp]) -> NDArray[np.intp]:
     """(videos,) the only label of each video; −1 if it has several."""
-    shown = np.zeros((int(video.max()) + 1, truth.shape[1]), np.bool_)
-    np.logical_or.at(shown, video, truth)
-    return np.where(shown.sum(axis=1) == 1, shown.argmax(axis=1), -1)
+    occurring = np.zeros((int(video.max()) + 1, truth.shape[1]), np.bool_)
+    np.logical_or.at(occurring, video, truth)
+    return np.where(occurring.sum(axis=1) == 1, occurring.argmax(axis=1), -1)
 
 
 def _compare(most: NDArray[np.bool_], labels: NDArray[np.intp], in_videos: bool) -> str:
@@ -99,4 +99,4 @@ def _sign_test(better: int, worse: int) -> float:
     # of many differences a part decides as well, and needs no numbers of thousands of digits
     part = max(1, (better + worse) // MOST)
     better, n = better // part, (better + worse) // part
-    return sum(comb(n, k) for k in range(better, n + 1)) / 2**n
+    return float(sum(comb(n, k) for k in range(better, n + 1)) / 2**n)

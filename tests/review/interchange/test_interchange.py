@@ -238,7 +238,7 @@ def test_a_changed_annotation_replaces_and_an_older_one_does_not(project):
 
 
 def test_an_answer_that_was_edited_in_the_exported_file_replaces(folder, tmp_path, monkeypatch):
-    """Files round times to a microsecond, so that half of them counted as older than the decision."""
+    """Files round times to a microsecond, so half of them seemed older than the decision."""
     review = Review(folder, 1, stages={"pairs": 1})
     with monkeypatch.context() as patched:
         patched.setattr(time, "time", lambda: 1_700_000_000.1234563)

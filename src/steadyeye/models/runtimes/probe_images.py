@@ -63,8 +63,9 @@ def with_output(
 
 def _check_probabilities(rows: Sequence[NDArray[np.float32]], path: str) -> None:
     """Raises `UsageError` if the scores of a network are not all in 0…1."""
-    scores = np.concatenate([row for row in rows if np.isfinite(row).all()] or [np.zeros(1)])
-    low, high = float(scores.min()), float(scores.max())
+    finite = [row for row in rows if np.isfinite(row).all()]
+    low = min((float(row.min()) for row in finite), default=0.0)
+    high = max((float(row.max()) for row in finite), default=1.0)
     if low < -TOLERANCE or high > 1 + TOLERANCE:
         raise UsageError(
             f"'{path}' gives scores of {low:.3g} to {high:.3g}, which are no probabilities; leave "
