@@ -262,6 +262,9 @@ def detect_as(row):
     (np.array(CORNERS), np.array([0.9, 0.8]), np.array([0.0, 1.0])),
     {"boxes": torch.tensor(CORNERS).bfloat16(), "scores": torch.ones(2).bfloat16(),
      "labels": torch.tensor([0.0, 1.0])},
+    # as a network returns them while it is trained
+    (list(torch.tensor(CORNERS, dtype=torch.float32, requires_grad=True)),
+     list(torch.tensor([0.9, 0.8], requires_grad=True)), list(torch.tensor([0, 1]))),
 ])  # fmt: skip
 def test_a_row_of_boxes_is_read_in_all_its_forms(row):
     assert se.evaluate(detect_as(row), OBJECTS, classes=NAMES).map().value == 1

@@ -165,7 +165,8 @@ def test_another_normalisation_has_another_fingerprint(tmp_path):
     save_network(tmp_path / "net.onnx", *WAY["values in 0…1"])
     model = plugins.build("models", parse(write_spec(tmp_path, *WAY["values in 0…1"])))
     others = [model.with_normalisation(mean, std) for mean, std in WAY.values()]
-    assert len({model.fingerprint, *(other.fingerprint for other in others)}) == len(WAYS) + 1
+    others.append(model.with_reversed_channels())
+    assert len({model.fingerprint, *(other.fingerprint for other in others)}) == len(WAYS) + 2
 
 
 def test_few_images_and_images_without_labels_say_nothing(tmp_path):
@@ -195,7 +196,22 @@ def test_a_network_whose_input_is_bytes_runs_however_often_it_is_wrong(tmp_path)
     right = count_right(COLOURS[labels][:, ::-1], labels, pixels, pixels)
     assert right < 0.7
     assert wrong.accuracy().value == pytest.approx(right)
-    assert wrong.predictions.warning == ""
+    assert "normalised" not in wrong.predictions.warning
+
+
+@pytest.mark.parametrize("trained", ["rgb", "bgr"])
+@pytest.mark.parametrize("used", ["rgb", "bgr"])
+def test_channels_in_another_order_than_in_training_are_named(tmp_path, trained, used):
+    """Nothing was said: of six colours two were taken for each other."""
+    colours, labels = write_pictures(tmp_path, 48)
+    way = WAY["values in 0…1"]
+    save_network(tmp_path / "net.onnx", *way, order=trained)
+    warning = run(tmp_path, *way, order=used).predictions.warning
+    rest = np.arange(48) % 3 > 0
+    share = count_right(colours[rest][:, ::-1], labels[rest], way, way)
+    words = f"with red and blue exchanged, {percent(1.0)} of 32 images are right instead of "
+    assert (f"{words}{percent(share)}; check the order" in warning) == (trained != used)
+    assert bool(warning) == (trained != used)
 
 
 def test_channels_in_the_order_of_the_recipe(tmp_path):
@@ -213,6 +229,12 @@ def test_a_detector_whose_values_are_divided_by_255(test_data, tmp_path):
     data = f"coco(annotations='{annotations}', images='{coco}/images/train2017')"
     spec = f"onnx_detector(path='{network}', decoder='yolox', classes='coco', recipe=%r)"
     wrong = se.evaluate(spec % {"std": [255.0] * 3}, data).predictions.warning
+    model = plugins.build("models", parse(spec % {"mean": (1, 2, 3), "order": "rgb"}))
+    image = np.arange(48, dtype=np.uint8).reshape(4, 4, 3)
+    (own, _), (other, _) = (
+        candidate.stages().prepare(image) for candidate in (model, model.with_reversed_channels())
+    )
+    np.testing.assert_array_equal(other, own[:, ::-1])
     right = se.evaluate(spec % {}, data).predictions.warning
     assert "with values in 0…255, " in wrong
     assert f"of 20 images are right instead of {percent(0.0)}" in wrong

@@ -49,6 +49,22 @@ def test_short_forms_of_models_are_expanded(text, spec, work_folder):
     assert expand_model(text) == spec
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("saved/saved_model.pb", r"SavedModel of TensorFlow; .*tf2onnx.convert --saved-model "),
+        ("saved/weights.bin", "holds neither model.json"),
+        ("saved.h5", "is no known kind of model file; load it in Keras and save it as .keras; kno"),
+    ],
+)
+def test_models_of_tensorflow_are_refused_with_the_way_to_convert_them(name, words, work_folder):
+    path = work_folder / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"model")
+    with pytest.raises(UsageError, match=words):
+        expand_model(name.partition("/")[0])
+
+
 def test_a_function_that_builds_a_network_takes_the_classes_next_to_it(work_folder):
     (work_folder / "builder.py").write_text("from toy_networks import net as build")
     with pytest.raises(UsageError, match=r"put a classes\.txt next to it") as refusal:

@@ -276,6 +276,21 @@ def test_the_rate_falls_on_a_plateau_and_at_steps():
     assert [hyperparameters.is_over([1, 3, 3, 2][:n], 2) for n in range(5)] == [False] * 4 + [True]
 
 
+def test_of_equally_good_rounds_the_one_with_the_least_loss_is_the_best():
+    """A detector whose AP is 0 in each round kept its first weights, of the highest loss."""
+    rounds = [
+        TrainingRound(step, step / 10, 1e-3, loss, {"ap": ap, "loss": loss})
+        for step, ap, loss in [(1, 0.0, 9.0), (2, 0.0, 6.5), (3, 0.0, 6.6)]
+    ]
+    history = History("ap", False, {}, (9.0,) * 3, tuple(rounds))
+    assert history.best == rounds[1]
+    assert history.record()["best_step"] == 2
+    # without losses, and with the same, the first
+    for measures in ({"ap": 0.0}, {"ap": 0.0, "loss": None}, {"ap": 0.0, "loss": 1.0}):
+        same = tuple(replace(earlier, measures=measures) for earlier in rounds)
+        assert replace(history, rounds=same).best == same[0]
+
+
 def test_the_course_refuses_what_cannot_be_meant():
     for values, line in (
         ({"optimizer": "adamm"}, "no optimizer named 'adamm'; did you mean 'adam'?"),

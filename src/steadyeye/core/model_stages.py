@@ -80,6 +80,10 @@ class Normalised(Protocol):
         """The same model with `(x − mean) / std` of R, G and B, to be tried."""
         ...
 
+    def with_reversed_channels(self) -> Model | Detector:
+        """The same model with B, G and R for R, G and B, or the reverse, to be tried."""
+        ...
+
 
 def stages(model: Model) -> Stages:
     """The stages of a model; without `stages()` its preprocessing is empty."""

@@ -31,9 +31,18 @@ class BoxRow:
 
 
 def to_array(values: Any) -> NDArray[Any]:
-    """Values as an array, of a tensor of PyTorch too; float32 of bfloat16, which NumPy lacks."""
+    """Values as an array, of a tensor of PyTorch or a list of them too.
+
+    Float32 of bfloat16, which NumPy lacks.
+    """
     if not hasattr(values, "detach"):
-        return np.asarray(values)
+        try:
+            return np.asarray(values)
+        except (RuntimeError, TypeError):
+            # NumPy takes no tensors that have gradients, are bfloat16 or lie on a GPU
+            if not isinstance(values, list | tuple):
+                raise
+            return np.asarray([to_array(value) for value in values])
     tensor = values.detach().cpu()
     return np.asarray((tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy())
 

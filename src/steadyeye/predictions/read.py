@@ -32,6 +32,7 @@ from steadyeye.predictions.json_record import (
     is_protected,
     read_record,
 )
+from steadyeye.predictions.label_shift import describe_label_shift
 from steadyeye.predictions.schema import (
     ANSWERS,
     in_all,
@@ -46,6 +47,9 @@ from steadyeye.predictions.shard_store import Cell, open_cell
 AGAIN = "run the same command again to complete it"
 SLACK = 0.05
 """Pixels by which a box may extend beyond its image without a note: COCO rounds to hundredths."""
+
+TIES = 0.01
+"""Share of samples from which highest scores that classes share are noted."""
 
 PIECE = 100_000  # boxes, or texts, that are processed together
 
@@ -216,7 +220,7 @@ def _find_warning(table: pa.Table, boxes: CellBoxes, predictions: Predictions) -
     if boxes.detections is not None and "size" in table.column_names:
         sizes = matrix(table["size"], np.float64)
         mismatch = describe_mismatch(boxes.truth, boxes.detections, sizes)
-    return mismatch or describe_class_order(predictions)
+    return mismatch or describe_class_order(predictions) or describe_label_shift(predictions)
 
 
 def _read_texts(column: pa.ChunkedArray) -> NDArray[np.str_]:
@@ -348,7 +352,9 @@ def _note_unknown_sizes(
 
 
 def _note_scores(predictions: Predictions) -> str | None:
-    """Scores that end above `LOW_SCORE`, as where a detector leaves weak detections out."""
+    """Highest scores that classes share; of a detector, scores that end above `LOW_SCORE`."""
+    if predictions.detections is None and predictions.raw_detections is None:
+        return _note_ties(predictions)
     if predictions.boxes is None or predictions.score_range is None:
         return None
     low, high = predictions.score_range
@@ -359,6 +365,19 @@ def _note_scores(predictions: Predictions) -> str | None:
     return (
         f"no detection has a score below {low:.2f}: if the detector leaves weaker ones out, mAP "
         "and recall are too low; give it a lower threshold"
+    )
+
+
+def _note_ties(predictions: Predictions) -> str | None:
+    """Samples for which several classes have the highest score, from `TIES` of them on."""
+    scores = predictions.top_scores[predictions.valid]
+    tied = int((scores[:, 0] == scores[:, 1]).sum()) if scores.shape[1] > 1 else 0
+    if not tied or tied < TIES * len(scores):
+        return None
+    return (
+        f"of {tied:,} of {number_of(len(scores), 'sample')} several classes have the highest "
+        "score, and the first of them counts, so accuracy depends on the order of the classes; "
+        "return scores that are not rounded, nor cut off at 1"
     )
 
 

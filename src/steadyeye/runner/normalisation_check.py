@@ -1,8 +1,9 @@
-"""Whether the input of a model seems to be normalised in another way than in its training.
+"""Whether a model's input seems to be prepared in another way than in its training.
 
-A model file does not say how, and a wrong answer costs accuracy without an error. On labelled
-images the usual other ways are tried: the best one is chosen on a third of them, and compared with
-the recipe on the rest, so that chance does not look like one.
+A model file does not say how it is normalised, nor the order of its channels, and a wrong answer
+costs accuracy without an error. On labelled images the usual other ways are tried: the best one is
+chosen on a third of them, and compared with the recipe on the rest, so that chance does not look
+like one.
 """
 
 from collections.abc import Sequence
@@ -46,7 +47,7 @@ WAYS: tuple[tuple[str, Triple, Triple], ...] = (
 
 
 def describe_normalisation(task: Task) -> str:
-    """Which other way of normalising the input makes far more images right; "" if none does.
+    """Which other normalisation, or order of channels, makes far more images right; "" if none.
 
     A classifier is right on an image whose label it predicts, a detector where its most confident
     detection is on an object of its class. Runs the model on up to `MOST` undegraded images; on a
@@ -62,6 +63,7 @@ def describe_normalisation(task: Task) -> str:
     if own >= ENOUGH:
         return ""
     others = [model.with_normalisation(mean, std) for _, mean, std in WAYS]
+    others.append(model.with_reversed_channels())
     shares = _share_right(task, others, samples[::3])
     best = int(shares.argmax())
     if shares[best] < own + MORE / 2:
@@ -71,10 +73,21 @@ def describe_normalisation(task: Task) -> str:
     fewer_wrong = (1 - other) * TIMES <= 1 - own
     if other < own + MORE or not (fewer_wrong or other >= own * TIMES):
         return ""
+    rights = f"{percent(other)} of {len(rest)} images are right instead of {percent(own)}"
+    return _describe_way(best, rights)
+
+
+def _describe_way(best: int, rights: str) -> str:
+    """`best`: index into `WAYS`, or their number for the reverse order of the channels."""
+    if best == len(WAYS):
+        return (
+            "the colour channels seem to be in another order than in the model's training: with "
+            f"red and blue exchanged, {rights}; check the order of the model's recipe"
+        )
     return (
         f"the images seem to be normalised in another way than in the model's training: with "
-        f"{WAYS[best][0]}, {percent(other)} of {len(rest)} images are right instead of "
-        f"{percent(own)}; check mean and std of the model's recipe, and the order of its channels"
+        f"{WAYS[best][0]}, {rights}; check mean and std of the model's recipe, and the order of "
+        "its channels"
     )
 
 

@@ -21,6 +21,7 @@ from steadyeye.core.storage.files import place
 from steadyeye.data.classes.class_lists import read
 from steadyeye.data.images.image_file import SUFFIXES
 from steadyeye.data.video.paths import VIDEOS
+from steadyeye.models.runtimes.unread_files import describe_unread
 from steadyeye.runner.job import Job
 
 if TYPE_CHECKING:
@@ -180,15 +181,7 @@ def _model_of_path(path: Path) -> str:
             return str(Spec("torch", {"path": str(path)}))
         if (path / "config.json").is_file():
             return str(Spec("hf", {"name": str(path)}))
-        raise UsageError(
-            f"the folder '{path}' holds neither model.json (finetune) nor config.json "
-            "(transformers); give a model file"
-        )
-    suffix = path.suffix.lower()
-    if suffix == ".py":
-        raise UsageError(
-            f"'{path}' is a Python file; name a function in it, such as {path.stem}:NAME"
-        )
+    suffix = "" if path.is_dir() else path.suffix.lower()
     if suffix == ".onnx":
         return _onnx_spec(path)
     if suffix in DEPLOYED_FILES:
@@ -199,10 +192,7 @@ def _model_of_path(path: Path) -> str:
     if suffix in TORCH_FILES:
         beside = _beside(path, None)
         return str(Spec("torch", {"path": str(path), **({"classes": beside} if beside else {})}))
-    raise UsageError(
-        f"'{path}' is no known kind of model file; known: .onnx, .keras, "
-        f"{', '.join((*DEPLOYED_FILES, *TORCH_FILES))}"
-    )
+    raise UsageError(describe_unread(path, (".onnx", ".keras", *DEPLOYED_FILES, *TORCH_FILES)))
 
 
 def _onnx_spec(path: Path) -> str:

@@ -1,5 +1,6 @@
 """The history of a training: the loss of every step, and the validation of every round."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -50,9 +51,19 @@ class History:
 
     @property
     def best(self) -> TrainingRound | None:
-        """The first round with the best criterion; None before the first round."""
+        """The round with the best criterion; None before the first round.
+
+        Ties go to the least loss, then to the first: the AP of a detector is 0 for many rounds.
+        """
         best_round = find_best_round(self.values)
-        return None if best_round is None else self.rounds[best_round]
+        if best_round is None:
+            return None
+        ties = [
+            judged_round
+            for judged_round, value in zip(self.rounds, self.values, strict=True)
+            if value == self.values[best_round]
+        ]
+        return min(ties, key=_loss)
 
     def record(self) -> dict[str, Any]:
         """The history as plain values, for history.json and checkpoints."""
@@ -67,6 +78,12 @@ class History:
             "rounds": [write_measures(asdict(judged_round)) for judged_round in self.rounds],
             "losses": list(self.losses),
         }
+
+
+def _loss(judged_round: TrainingRound) -> float:
+    """The loss of a round on the held-out data; ∞ if there is none."""
+    loss = judged_round.measures.get("loss")
+    return math.inf if loss is None else loss
 
 
 def write_measures(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -500,8 +500,20 @@ def test_unreadable_keras_files_are_refused_and_readable_ones_give_scores(
         model.settings.preprocessing(photo, out)
     expected = network.predict(inputs.transpose(0, 2, 3, 1), verbose=0)
     np.testing.assert_allclose(model(photos), expected, atol=1e-5)
-    with pytest.raises(UsageError, match="needs mean and std"):
+    with pytest.raises(UsageError, match=r"not say how its input is .*give mean and std"):
         build("keras", path=path, classes=classes, recipe={"size": 64})
+    # a short form has no recipe, and was always refused: one that rescales its input needs none
+    pixels = keras.Input((64, 64, 3))
+    turned = keras.layers.RandomFlip()(pixels)
+    whole = keras.Model(pixels, network(keras.layers.Rescaling(1 / 127.5, offset=-1)(turned)))
+    for saved in (whole, keras.Sequential([pixels, whole])):
+        saved.save(tmp_path / "whole.keras")
+        own = build("keras", path=str(tmp_path / "whole.keras"), classes=classes, runtime=runtime)
+        np.testing.assert_allclose(own(photos), expected, atol=1e-4)
+    unit = keras.Sequential([pixels, keras.layers.Rescaling(2, offset=-1), network])
+    unit.save(tmp_path / "unit.keras")
+    with pytest.raises(UsageError, match="give mean and std"):
+        build("keras", path=str(tmp_path / "unit.keras"), classes=classes)
     # a network that ends in logits, as one trained with from_logits=True
     network.layers[-1].activation = keras.activations.linear
     network.save(path)

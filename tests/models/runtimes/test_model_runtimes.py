@@ -4,6 +4,7 @@ import os
 import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import onnx
@@ -134,9 +135,10 @@ def test_onnx_files_declare_their_layout_and_size(channels_last, tmp_path, ten):
     with torch.inference_mode():
         logits = toy_networks.net()(torch.from_numpy(batch)).numpy()
     np.testing.assert_allclose(model(IMAGES), softmax(logits), atol=1e-6)
-    raw = build("onnx", path=path, classes=ten, recipe={"output": "probabilities"})
-    np.testing.assert_allclose(raw(IMAGES), logits, atol=1e-5)
-    assert raw.fingerprint != model.fingerprint
+    # they were used as they are: degraded_probability then had no value, without a word
+    message = r"gives scores of -?[\d.]+ to [\d.]+, which are no probabilities; leave output out"
+    with pytest.raises(UsageError, match=message):
+        build("onnx", path=path, classes=ten, recipe={"output": "probabilities"})
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -194,6 +196,31 @@ def test_functions_that_return_something_else_are_reported_in_one_line(function,
     with pytest.raises(UsageError, match=message) as error:
         FunctionClassifier(function, Classes(("dark", "bright")))(IMAGES)
     assert "\n" not in str(error.value)
+
+
+def test_a_function_may_return_a_list_of_tensors_as_it_trains_them():
+    """NumPy took none that has gradients, and no bfloat16 within a list."""
+    weights = torch.tensor([[1.0, -1.0]], requires_grad=True)
+
+    def scores(images):
+        return [(weights * float(image.mean()))[0] for image in images]
+
+    def halves(images):
+        return tuple(row.bfloat16() for row in scores(images))
+
+    images = [np.full((4, 4, 3), level, np.uint8) for level in (8, 64)]
+    for function in (scores, halves):
+        assert FunctionClassifier(function)(images).tolist() == [[8, -8], [64, -64]]
+
+
+@pytest.mark.parametrize("pack", [dict, SimpleNamespace])
+def test_outputs_with_logits_among_other_things_say_which_to_return(pack):
+    def predict(images):
+        return pack(loss=None, logits=np.zeros((len(images), 2)))
+
+    message = rf"predict returns {pack.__name__}, not an array of numbers; return its logits alone"
+    with pytest.raises(UsageError, match=message):
+        FunctionClassifier(predict)(IMAGES)
 
 
 def test_the_callable_plugin_finds_functions():

@@ -3,6 +3,7 @@
 import json
 import random
 import shutil
+import time
 from xml.etree import ElementTree
 
 import pytest
@@ -234,6 +235,22 @@ def test_a_changed_annotation_replaces_and_an_older_one_does_not(project):
     (stands,) = standing(review).values()
     assert stands[0] == {"correct": "yes", "similar": "yes", "reasons": []}
     assert send([annotation(tasks[1], *yes, was_cancelled=True)])["skipped_by_their_annotator"] == 1
+
+
+def test_an_answer_that_was_edited_in_the_exported_file_replaces(folder, tmp_path, monkeypatch):
+    """Files round times to a microsecond, so half of them seemed older than the decision."""
+    review = Review(folder, 1, stages={"pairs": 1})
+    with monkeypatch.context() as patched:
+        patched.setattr(time, "time", lambda: 1_700_000_000.1234563)
+        review.say(review.next("pairs")[0], YES)
+    written(review, "label_studio", tmp_path)
+    (file,) = results("label_studio", tmp_path)
+    tasks = json.loads(file.read_text())
+    tasks[0]["annotations"][0]["result"][0]["value"]["choices"] = ["no"]
+    file.write_text(json.dumps(tasks))
+    assert taken(review, "label_studio", file)["decisions"] == 1
+    (stands,) = standing(review).values()
+    assert stands[0] == {"correct": "no", "similar": "yes", "reasons": []}
 
 
 def test_the_short_form_of_an_export_is_refused(project):

@@ -13,6 +13,7 @@ os.environ.setdefault("KERAS_BACKEND", "torch")
 os.environ.setdefault("KERAS_TORCH_DEVICE", "cpu")
 
 import keras as keras_library
+import numpy as np
 from torch import Tensor, nn
 
 from steadyeye.core.errors import UsageError, one_line
@@ -27,21 +28,26 @@ from steadyeye.models.runtimes.torch_module import TorchModule
 
 PACKAGES = ("torch", "keras")
 EXTRA = "keras"
+PASSED_OVER = ("InputLayer", "Random")
+"""What the names of layers begin with that do not change an image."""
+LARGEST_SCALE = 0.1
+"""A layer that rescales by less takes values of 0…255, and not of 0…1."""
 
 
 def keras(
     *,
     path: str,
     classes: str,
-    recipe: Mapping[str, Any],
+    recipe: Mapping[str, Any] | None = None,
     runtime: str = "onnx",
     precision: str = "fp32",
 ) -> Model:
     """A .keras file, run by ONNX Runtime or by Keras over torch.
 
     `path`: the file. `classes`: `imagenet1k` or a class file. `recipe`: a dict with mean and std in
-    0…255 (Keras models state neither) and any of size, resize, interpolation, output, which
-    defaults to the measured one: probabilities or logits. `runtime`: "onnx" or "torch";
+    0…255, which may be left out if a layer such as Rescaling normalises the input, and any of size,
+    resize, interpolation, output, which defaults to the measured one: probabilities or logits.
+    `runtime`: "onnx" or "torch";
     `precision`: "fp32", in torch also "bf16" and "fp16". Raises `UsageError` for other files and
     for missing weights.
 
@@ -52,8 +58,6 @@ def keras(
         raise UsageError("Keras models run on the CPU only; export the model to ONNX for a GPU")
     if keras_library.config.backend() != "torch":
         raise UsageError("Keras uses another backend than PyTorch; set KERAS_BACKEND=torch")
-    if not {"mean", "std"} <= set(recipe):
-        raise UsageError("the recipe of a Keras model needs mean and std, such as 127.5 and 127.5")
     if not path.endswith(".keras"):
         # of older formats Keras runs the code that a file holds
         raise UsageError(f"'{path}' is no .keras file; save it as one with model.save()")
@@ -76,10 +80,32 @@ def keras(
             f"'{path}' takes input {str(shape)[:100]}; give a model of one image, (None, h, w, 3)"
         )
     height, width = shape[1:3]
-    size = {"size": (height, width)} if height and width else {}
+    size: dict[str, Any] = {"size": (height, width)} if height and width else {}
     module = _ChannelsFirst(network).eval()
+    if not {"mean", "std"} <= set(recipe or {}):
+        size |= _read_normalisation(network, path)
     settings = with_output(read_recipe(recipe, **size), recipe, TorchModule(module), path)
     return torch_classifier(module, Path(path).stem, read(classes), settings, execution)
+
+
+def _read_normalisation(network: Any, path: str) -> dict[str, float]:
+    """Mean and std of a network that takes pixels of 0…255 and rescales them itself.
+
+    Raises `UsageError` for one whose first layer, but for random ones, is another.
+    """
+    layer = network
+    while hasattr(layer, "layers"):
+        names = [type(inner).__name__ for inner in layer.layers]
+        first = next((i for i, n in enumerate(names) if not n.startswith(PASSED_OVER)), None)
+        if first is None:
+            break
+        layer = layer.layers[first]
+    if isinstance(layer, keras_library.layers.Rescaling) and np.max(layer.scale) < LARGEST_SCALE:
+        return {"mean": 0.0, "std": 1.0}
+    raise UsageError(
+        f"'{path}' does not say how its input is normalised; give mean and std in a recipe: "
+        f"keras(path='{path}', classes='…', recipe={{'mean': 127.5, 'std': 127.5}}) for −1…1"
+    )
 
 
 def _check_sizes(path: Path) -> None:

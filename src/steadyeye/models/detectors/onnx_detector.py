@@ -171,6 +171,17 @@ class OnnxDetector:
             fingerprint=fingerprint(self.fingerprint, "normalisation", repr((mean, std))),
         )
 
+    def with_reversed_channels(self) -> "OnnxDetector":
+        """The same network with the channels of its input in the reverse order."""
+        own = self.settings
+        order = "rgb" if own.order == "bgr" else "bgr"
+        return replace(
+            self,
+            # they have the order of the channels
+            settings=replace(own, order=order, mean=own.mean[::-1], std=own.std[::-1]),
+            fingerprint=fingerprint(self.fingerprint, "order", order),
+        )
+
     def stages(self) -> Stages:
         """The preprocessing of an image, and the network with its postprocessing."""
         return Stages(self.settings.prepare, self._infer)

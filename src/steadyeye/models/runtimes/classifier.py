@@ -123,6 +123,14 @@ class Classifier:
         digest = fingerprint(self.fingerprint, "normalisation", repr((mean, std)))
         return replace(self, settings=settings, fingerprint=digest, _scratch=_Scratch())
 
+    def with_reversed_channels(self) -> "Classifier":
+        """The same network with the channels of its input in the reverse order."""
+        order = "rgb" if self.settings.preprocessing.order == "bgr" else "bgr"
+        preprocessing = replace(self.settings.preprocessing, order=order)
+        settings = replace(self.settings, preprocessing=preprocessing)
+        digest = fingerprint(self.fingerprint, "order", order)
+        return replace(self, settings=settings, fingerprint=digest, _scratch=_Scratch())
+
     def _prepare(self, image: Image) -> NDArray[np.float32]:
         """The input of the network for an image, of the recipe's shape."""
         out = _empty(self.settings.shape)

@@ -31,13 +31,14 @@ def with_output(
     """`settings` with the output "probabilities" if the network ends in a softmax.
 
     A second softmax over probabilities would flatten them: of 1,000 classes to 0.1 to 0.3 % each.
-    `record`: the user's recipe, whose `output` "probabilities" is not checked. Raises `UsageError`
-    if it says "logits" and the network outputs probabilities, if it has no output and the network
-    may end in a sigmoid, or in a softmax of few bits, and for one logit per image.
+    `record`: the user's recipe. Raises `UsageError` if it says "logits" and the network outputs
+    probabilities, or the reverse, if it has no output and the network may end in a sigmoid, or in a
+    softmax of few bits, and for one logit per image.
     """
-    if settings.output == "probabilities":
-        return settings
     rows = ask_patterns(settings, forward)
+    if settings.output == "probabilities":
+        _check_probabilities(rows, path)
+        return settings
     if any(row.size == 1 for row in rows):
         # of one logit, softmax makes 1, whatever the image
         raise UsageError(
@@ -58,6 +59,18 @@ def with_output(
             "output='probabilities' in its recipe if they are, output='logits' if not"
         )
     return settings
+
+
+def _check_probabilities(rows: Sequence[NDArray[np.float32]], path: str) -> None:
+    """Raises `UsageError` if the scores of a network are not all in 0…1."""
+    finite = [row for row in rows if np.isfinite(row).all()]
+    low = min((float(row.min()) for row in finite), default=0.0)
+    high = max((float(row.max()) for row in finite), default=1.0)
+    if low < -TOLERANCE or high > 1 + TOLERANCE:
+        raise UsageError(
+            f"'{path}' gives scores of {low:.3g} to {high:.3g}, which are no probabilities; leave "
+            "output out of its recipe, or give output='logits'"
+        )
 
 
 def check_mode(settings: Recipe, forward: Forward, path: str) -> None:

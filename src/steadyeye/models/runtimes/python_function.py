@@ -21,6 +21,9 @@ from steadyeye.data.python_boxes import to_array
 from steadyeye.models.preprocessing.recipe import Preprocessing
 from steadyeye.models.runtimes.classifier import check_width
 
+PARTS = ("logits", "scores", "probs", "probabilities")
+"""What libraries call the scores in what their classifiers return."""
+
 
 @model_in_short
 class FunctionClassifier:
@@ -117,8 +120,8 @@ class FunctionClassifier:
             scores = np.asarray(None)
         if scores.dtype.kind not in "fiub":
             raise UsageError(
-                f"{self.name} returns {type(returned).__name__}, not an array of numbers; for a "
-                "detector on data without boxes use callable_detector(path='…')"
+                f"{self.name} returns {type(returned).__name__}, not an array of numbers; "
+                + _advise(returned)
             )
         if scores.ndim != 2 or len(scores) != len(batch):
             raise UsageError(
@@ -128,6 +131,15 @@ class FunctionClassifier:
         scores = np.asarray(scores, dtype=np.float32)
         check_width(scores, self.classes)
         return scores
+
+
+def _advise(returned: Any) -> str:
+    """What to return instead of something that is no array."""
+    names = list(returned) if isinstance(returned, Mapping) else dir(returned)
+    part = next((name for name in PARTS if name in names), None)
+    if part:
+        return f"return its {part} alone: one row per image, one column per class"
+    return "for a detector on data without boxes use callable_detector(path='…')"
 
 
 def _resizer(size: int | tuple[int, int]) -> Preprocessing:

@@ -189,6 +189,10 @@ class Annotation:
     made_at: float | None = None
 
 
+ROUNDING = 1e-3
+"""Seconds by which the time of a decision may become earlier as a file rounds it."""
+
+
 @dataclass(frozen=True)
 class Annotations:
     """The annotations in a file. `skipped`: why → how many of its entries hold no answer."""
@@ -285,7 +289,7 @@ def _import_annotation(
     if standing is not None:
         if standing.answer == answer:
             return "there_already", row.id
-        if annotation.made_at is not None and annotation.made_at < standing.made_at:
+        if annotation.made_at is not None and annotation.made_at < standing.made_at - ROUNDING:
             return "older_than_stored", row.id
     _mark_answered(connection, row.id, reviewer)
     values = {
