@@ -29,12 +29,12 @@ def find_shifts(projections: NDArray[np.floating]) -> NDArray[np.float64]:
     of another size, and where no shift explains the difference.
     """
     sizes = projections[:, 2 * BINS :]
-    shifts = np.zeros((len(projections), 2))
-    for axis in (0, 1):
-        lines = np.asarray(projections[:, axis * BINS : (axis + 1) * BINS], dtype=np.float64)
-        for start in range(0, len(lines) - 1, AT_ONCE):
-            part = lines[start : start + AT_ONCE + 1]
-            shifts[start + 1 : start + len(part), axis] = _match(part[:-1], part[1:])
+    lines = np.asarray(projections[:, : 2 * BINS], dtype=np.float64).reshape(-1, 2, BINS)
+    shifts = np.zeros((len(lines), 2))
+    for start in range(0, len(lines) - 1, AT_ONCE):
+        part = lines[start : start + AT_ONCE + 1]
+        moved = _match(part[:-1].reshape(-1, BINS), part[1:].reshape(-1, BINS))
+        shifts[start + 1 : start + len(part)] = moved.reshape(-1, 2)
     shifts *= sizes / BINS
     shifts[1:][(sizes[1:] != sizes[:-1]).any(axis=1)] = 0.0
     return np.nan_to_num(shifts)
@@ -68,7 +68,7 @@ def _match(before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[n
     frames = np.arange(len(cost))
     best = cost.argmin(axis=1)
     is_better = cost[:, REACH] - cost[frames, best] >= NOISE
-    is_plain = np.median(np.abs(np.diff(before, axis=1)), axis=1) < NOISE
+    is_plain = 2 * (np.abs(np.diff(before, axis=1)) < NOISE).sum(axis=1) > BINS - 1
     best = np.where(is_better, best, REACH)
     near = np.clip(best, 1, 2 * REACH - 1)
     left, middle, right = (cost[frames, near + step] for step in (-1, 0, 1))
