@@ -96,7 +96,8 @@ class TrackedObject:
 
     def move(self, box: NDArray[np.float64], time: float) -> None:
         """Takes a box as its own at a later time."""
-        step = (box - self.box).reshape(2, 2).mean(axis=0) / (time - self.time)
+        corners = box - self.box
+        step = (corners[:2] + corners[2:]) / 2 / (time - self.time)
         weight = SMOOTHING if len(self.places) > 1 else 1.0
         self.velocity = weight * step + (1 - weight) * self.velocity
         self.box, self.time = box, time
