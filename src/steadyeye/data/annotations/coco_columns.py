@@ -169,8 +169,16 @@ def _group_by_image(entries: _Entries, content: _Content) -> Columns:
         categories.append(category[rows])
         used = np.union1d(used, category[rows])
     joined, total = boxes.join(), len(image)
-    numbers = categories.array(), used, total - len(joined.columns), total
-    return Columns(content.images, content.categories, list(entries.image_ids), joined, *numbers)
+    return Columns(
+        content.images,
+        content.categories,
+        list(entries.image_ids),
+        joined,
+        categories.array(),
+        used,
+        total - len(joined.columns),
+        total,
+    )
 
 
 @dataclass(frozen=True, eq=False)
