@@ -237,11 +237,14 @@ def test_invalid_predictions_are_counted_and_a_failing_model_is_an_error_in_one_
     def fails(images):
         raise ValueError("no memory\nleft")
 
-    model = FunctionClassifier(fails, Classes(("a", "b")), name="bad")
-    with pytest.raises(
-        UsageError, match="bad fails on images of shape 1x96x96x3: ValueError: no memory left"
+    fault = r"bad fails on images of shape 1x96x96x3: ValueError: no memory left \(test_watch.py"
+    classes = Classes(("a", "b"))
+    for model in (
+        FunctionClassifier(fails, classes, name="bad"),
+        FunctionDetector(fails, "bad", classes, {}, "", False),
     ):
-        watch_file(tmp_path / "a.mp4", tmp_path / "v", model)
+        with pytest.raises(UsageError, match=fault):
+            watch_file(tmp_path / "a.mp4", tmp_path / type(model).__name__, model)
 
 
 # --- the page and the metrics

@@ -113,7 +113,9 @@ def test_objects_that_the_model_cannot_name_are_left_out_and_other_data_refused(
     table = film(truth, lambda video, frame: [(square(100), 0, 0.9), (square(500), 0, 0.9)])
     without = replace(table, model_to_data_class=np.array([0, 1, -1]))
     assert len(follow(without)) == 2
-    assert object_recall(without).notes == ("2 objects left out: of classes that the model does not have",)
+    assert object_recall(without).notes == (
+        "2 objects left out: of classes that the model does not have",
+    )
     assert object_recall(table).value == 0.5
     with pytest.raises(UsageError, match="has no true tracks"):
         object_recall(testing.example_detections())

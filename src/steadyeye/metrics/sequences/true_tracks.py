@@ -150,7 +150,8 @@ def note_left_out(objects: TrueTracks, more: str = "") -> tuple[str, ...]:
     notes = [more] if more else []
     if objects.unknown:
         notes.append(
-            f"{number_of(objects.unknown, 'object')} left out: of classes that the model does not have"
+            f"{number_of(objects.unknown, 'object')} left out: of classes that the model does not "
+            "have"
         )
     return tuple(notes)
 

@@ -21,6 +21,7 @@ from steadyeye.data.classes.class_lists import read_given, read_index_to_label
 from steadyeye.data.python_boxes import holds_boxes, read_answer, to_array
 from steadyeye.models.runtimes.python_function import (
     FunctionClassifier,
+    call_function,
     read_fingerprint,
     source_text,
 )
@@ -51,7 +52,7 @@ class FunctionDetector:
         if not batch:
             return []
         with self._lock:
-            answers = self.function(batch)
+            answers = call_function(self.function, batch, self.name)
         try:
             rows = [read_detections(row, self.name, self.classes) for row in answers]
         except (TypeError, ValueError) as error:

@@ -2,7 +2,7 @@
 
 import inspect
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -100,20 +100,9 @@ class FunctionClassifier:
         rest = FunctionClassifier(self.function, self.classes, None, self.name)
         return AtInput(self._resize.fit, rest, None)
 
-    def _call(self, batch: NDArray[np.uint8]) -> Any:
-        try:
-            return self.function(batch)
-        except (UsageError, MemoryError):
-            raise
-        except Exception as error:
-            shape = "x".join(map(str, batch.shape))
-            raise UsageError(
-                f"{self.name} fails on images of shape {shape}: {place_of(error)}"
-            ) from error
-
     def _scores(self, batch: NDArray[np.uint8]) -> Scores:
         with self._lock:
-            returned = self._call(batch)
+            returned = call_function(self.function, batch, self.name)
         try:
             scores = to_array(returned)
         except ValueError:  # rows of different lengths, such as boxes
@@ -131,6 +120,19 @@ class FunctionClassifier:
         scores = np.asarray(scores, dtype=np.float32)
         check_width(scores, self.classes)
         return scores
+
+
+def call_function(
+    function: Callable[[Any], Any], batch: Sequence[Image] | NDArray[np.uint8], name: str
+) -> Any:
+    """What a function returns for images. Its own errors are `UsageError`, with file and line."""
+    try:
+        return function(batch)
+    except (UsageError, MemoryError):
+        raise
+    except Exception as error:
+        shape = "x".join(map(str, (len(batch), *batch[0].shape)))
+        raise UsageError(f"{name} fails on images of shape {shape}: {place_of(error)}") from error
 
 
 def _advise(returned: Any) -> str:
