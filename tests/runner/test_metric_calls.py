@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.spec import parse
+from steadyeye.metrics.detection.matching import IOUS
 from steadyeye.metrics.map import map as mean_average_precision
 from steadyeye.metrics.pm_k import pm_k
+from steadyeye.runner import validate
 from steadyeye.runner.metric_calls import bind_metric
 from steadyeye.testing import example_detections, example_predictions
 
@@ -56,6 +59,24 @@ def test_wrong_arguments_are_refused_in_one_line(table, metric, parameters, line
         bind_metric(metric, table)(**parameters)
     assert line in str(error.value)
     assert len(str(error.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("map(iou=0.52)", "iou=0.52: give 0.5, 0.55 … 0.95, or 'coco' for all ten"),
+        ("pm_k_map(iou=0.45)", "iou=0.45: give 0.5"),
+        ("localization(iou=1.0)", "iou=1.0: give 0.5"),
+        ("precision_at(iou=0.52)", "iou=0.52: give 0.5, 0.55 … 0.95"),
+    ],
+)
+def test_a_wrong_iou_is_refused_before_anything_is_inferred(text, line):
+    with pytest.raises(UsageError) as error:
+        validate.metric(parse(text))
+    assert line in str(error.value)
+    for iou in (*IOUS, 0.55, 0.95):
+        assert validate.metric(parse(f"map(iou={iou})"))
+    assert validate.metric(parse("mpc(iou='coco')"))
 
 
 @pytest.mark.parametrize("thresholds", [(), (0,), (0.5, 2), "0.5", 0.5, (True, None), (np.nan,)])

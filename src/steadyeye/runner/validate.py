@@ -1,5 +1,6 @@
 """Checks of a job: all errors that can be found before the first forward pass."""
 
+import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -164,7 +165,20 @@ def metric(spec: Spec) -> Metric:
             raise UsageError(
                 f"{spec}: give shares above 0 and up to 1, such as thresholds=[0.9, 0.5]"
             )
+        if "iou" in spec.kwargs:
+            _check_iou(plugin, spec.kwargs["iou"])
     return plugin
+
+
+def _check_iou(plugin: Metric, iou: object) -> None:
+    """Raises `UsageError` for a threshold that boxes are not matched at."""
+    takes_all = inspect.signature(plugin).parameters["iou"].annotation is not float
+    if takes_all and iou == "coco":
+        return
+    steps = iou * 20 if isinstance(iou, int | float) else 0.0
+    if not (9.9 < steps < 19.1 and abs(steps - round(steps)) < 1e-6):
+        more = ", or 'coco' for all ten" if takes_all else ""
+        raise UsageError(f"iou={iou!r}: give 0.5, 0.55 … 0.95{more}")
 
 
 def _are_shares(values: object) -> bool:
