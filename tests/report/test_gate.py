@@ -367,7 +367,7 @@ def test_the_better_of_two_models_passes_where_the_worse_does():
     videos = np.repeat(["a", "b", "c"], 4)
     perfect, worse = (anchors(np.arange(12) >= wrong, videos=videos) for wrong in (0, 1))
     texts = [f"accuracy >= {number}" for number in (0.2, 0.25, 0.29, 0.5, 0.7)]
-    verdicts = [judged(predictions, *texts) for predictions in (perfect, worse)]
+    verdicts = [list(judged(predictions, *texts)) for predictions in (perfect, worse)]
     # and no better model may lose more against the same base
     for drop in (0.2, 0.5, 0.75, 0.9):
         for own, predictions in zip(verdicts, (perfect, worse), strict=True):
