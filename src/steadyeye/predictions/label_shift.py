@@ -5,20 +5,17 @@ of its neighbour: each label is valid, and each is wrong. A model that is right 
 the neighbour's label then.
 """
 
-from math import comb
-
 import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.format import percent
 from steadyeye.core.predictions import Predictions
+from steadyeye.core.stats.proportions import mcnemar
 
 TIMES, MORE = 2.0, 0.3
 """A shift is said if it makes this many times, and this share more, of the videos right."""
 FAR = (2, 3, 4, 5, 6)
 """Distances whose labels show how often another video's label is right."""
-MOST = 1_000
-"""Differences that the sign test counts."""
 CHANCE = 1e-4
 """Probability below which a sign test takes the difference for no chance; from 14 videos on."""
 
@@ -64,7 +61,7 @@ def _compare(most: NDArray[np.bool_], labels: NDArray[np.intp], in_videos: bool)
             continue
         as_read, best = float(right.mean()), float(shifted.mean())
         better, worse = int((shifted & ~right).sum()), int((right & ~shifted).sum())
-        if best < max(as_read * TIMES, as_read + MORE) or _sign_test(better, worse) > CHANCE:
+        if best < max(as_read * TIMES, as_read + MORE) or mcnemar(worse, better) / 2 > CHANCE:
             continue
         # of classes taken for each other, the labels of any other video are right more often
         far = [_judge(most, labels, sign * k)[1] for k in FAR for sign in (1, -1)]
@@ -90,13 +87,3 @@ def _judge(
         other[-by:] = labels[:by]
     used = np.flatnonzero((labels >= 0) & (other >= 0))
     return most[used, labels[used]], most[used, other[used]]
-
-
-def _sign_test(better: int, worse: int) -> float:
-    """The probability of so many or more of the differences in one direction."""
-    if better <= worse:
-        return 1.0
-    # of many differences a part decides as well, and needs no numbers of thousands of digits
-    part = max(1, (better + worse) // MOST)
-    better, n = better // part, (better + worse) // part
-    return float(sum(comb(n, k) for k in range(better, n + 1)) / 2**n)
