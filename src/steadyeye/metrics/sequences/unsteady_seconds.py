@@ -8,14 +8,8 @@ from numpy.typing import NDArray
 from steadyeye.core.boxes import BoxTable
 from steadyeye.core.predictions import Predictions
 from steadyeye.metrics.sequences.object_steadiness import select_steady
-from steadyeye.metrics.sequences.tracklets import (
-    DETECTED,
-    DIP,
-    MISS,
-    UNSURE,
-    Tracklets,
-    list_scenes,
-)
+from steadyeye.metrics.sequences.scenes import list_followed
+from steadyeye.metrics.sequences.tracklets import DETECTED, DIP, MISS, UNSURE, Tracklets
 
 SECOND = 1.0
 PRESENT, WEAK, RENAMED, LOST, UNKNOWN = "present", "weak", "renamed", "lost", "unsure"
@@ -50,9 +44,7 @@ def name_states(objects: Tracklets, raw: BoxTable) -> NDArray[np.str_]:
     return states
 
 
-def rank_seconds(
-    predictions: Predictions, objects: Tracklets, score: float, most: int
-) -> list[UnsteadySecond]:
+def rank_seconds(predictions: Predictions, objects: Tracklets, most: int) -> list[UnsteadySecond]:
     """The `most` seconds with the most faults, of which none share a frame; none without one.
 
     Of objects with five detections or more. A second does not cross a scene's end.
@@ -63,11 +55,12 @@ def rank_seconds(
     fault = np.isin(states, (WEAK, RENAMED, LOST)) & select_steady(objects)
     by_row = np.bincount(objects.row, fault, minlength=len(predictions))
     windows: list[tuple[int, int, NDArray[np.intp]]] = []
-    for scene in list_scenes(predictions, raw, score):
-        ends = np.searchsorted(scene.seconds, scene.seconds + SECOND - 1e-9)
-        sums = np.append(0, np.cumsum(by_row[scene.rows]))
+    for scene in list_followed(predictions):
+        seconds = np.asarray(predictions.tags["seconds"], dtype=np.float64)[scene]
+        ends = np.searchsorted(seconds, seconds + SECOND - 1e-9)
+        sums = np.append(0, np.cumsum(by_row[scene]))
         windows += [
-            (-int(sums[stop] - sums[start]), int(scene.rows[start]), scene.rows[start:stop])
+            (-int(sums[stop] - sums[start]), int(scene[start]), scene[start:stop])
             for start, stop in enumerate(ends)
         ]
     chosen: list[UnsteadySecond] = []

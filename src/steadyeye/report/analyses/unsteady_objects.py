@@ -109,7 +109,7 @@ def _follow(model: Evaluated) -> _Model | None:
         objects,
         name_states(objects, raw),
         {pair: place for place, pair in enumerate(pairs)},
-        rank_seconds(model.predictions, objects, score, SHOWN),
+        rank_seconds(model.predictions, objects, SHOWN),
     )
 
 
