@@ -129,6 +129,11 @@ def from_sides(sides: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.concatenate([sides[:, :2], sides[:, :2] + sides[:, 2:]], axis=1)
 
 
+def move_boxes(boxes: NDArray[np.float64], by: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(n, 4) or (4,) boxes moved by (n, 2) or (2,) pixels, x and y."""
+    return np.asarray(boxes + np.tile(by, 2), dtype=np.float64)
+
+
 def iou(boxes: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
     """(n, m) intersection over union of (n, 4) and (m, 4) half-open boxes; 0 for empty ones."""
     shared = intersect_boxes(boxes, other)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.boxes import BoxTable, Detections, detection_table, take
+from steadyeye.core.boxes import BoxTable, Detections, detection_table, move_boxes, take
 from steadyeye.metrics.sequences.camera_motion import find_shifts
 from steadyeye.metrics.sequences.object_steadiness import LEAST
 from steadyeye.metrics.sequences.tracklets import (
@@ -155,8 +155,8 @@ class LiveObjects:
         """
         self._forget(seconds)
         camera = self._move_camera(projections)
-        times = number, seconds, clock
-        self._scene = scene = _append(self._scene, times, camera, detections)
+        still = replace(detections, boxes=move_boxes(detections.boxes, -camera))
+        self._scene = scene = _append(self._scene, (number, seconds, clock), camera, still)
         place = len(scene.rows) - 1
         objects = [life.item for life in self._lives.values()]
         active, begun, updated = follow(scene, objects, place)
@@ -188,10 +188,9 @@ class LiveObjects:
         """Continues from a record."""
         self.begin_scene()
         for *times, position, boxes, labels, scores in record["frames"]:
-            camera = np.array(position)
-            corners = np.array(boxes, dtype=np.float64).reshape(-1, 4) + np.tile(camera, 2)
-            detections = Detections(corners, np.array(labels, np.int32), np.array(scores, float))
-            self._scene = _append(self._scene, times, camera, detections)
+            corners = np.array(boxes, dtype=np.float64).reshape(-1, 4)
+            still = Detections(corners, np.array(labels, np.int32), np.array(scores, float))
+            self._scene = _append(self._scene, times, np.array(position), still)
         last = record["projections"]
         self._projections = None if last is None else np.array(last, dtype=np.float32)
         lives = map(_Life.resume, record["objects"])
@@ -255,7 +254,7 @@ def _list_new_frames(
     """Number, state and box of each frame after an object's last detection but one."""
     if item.places[-1] == item.places[-2] + 1:
         place = item.places[-1]
-        box = scene.raw.boxes[item.detections[-1]] + np.tile(scene.camera[place], 2)
+        box = move_boxes(scene.raw.boxes[item.detections[-1]], scene.camera[place])
         return [(int(scene.rows[place]), DETECTED, box)]
     since = replace(item, places=item.places[-2:], detections=item.detections[-2:])
     frames = scene.sort_frames(since)
@@ -272,7 +271,8 @@ def _append(
 ) -> Scene:
     """A scene with one more frame; its detections above the noise, the best first.
 
-    `times`: its number, which is its row, seconds and clock. `camera`: (2,) as of `Scene`.
+    `times`: its number, which is its row, seconds and clock. `camera`: (2,) as of `Scene`;
+    the boxes of `detections` are without that motion.
     """
     number, seconds, clock = times
     new = take(detection_table([detections]), rank(detections.scores))
@@ -285,7 +285,7 @@ def _append(
         BoxTable(
             np.append(scene.raw.image, np.full(len(new), len(scene.rows))),
             np.append(scene.raw.label, new.label),
-            np.concatenate([scene.raw.boxes, new.boxes - np.tile(camera, 2)]),
+            np.concatenate([scene.raw.boxes, new.boxes]),
             np.append(scene.raw.score, new.score),
             np.append(scene.raw.crowd, new.crowd),
             np.append(scene.raw.area, new.area),

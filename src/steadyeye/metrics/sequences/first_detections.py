@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.boxes import iou
+from steadyeye.core.boxes import iou, move_boxes
 from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats import block_bootstrap
@@ -29,7 +29,7 @@ def measure_delay(predictions: Predictions, score: float) -> Result:
     delays, ended = np.zeros(len(steady)), np.ones(len(steady), dtype=np.bool_)
     for at, start in enumerate(steady):
         scene, place = scenes[int(objects.row[start])]
-        box = objects.boxes[start] - np.tile(scene.camera[place], 2)
+        box = move_boxes(objects.boxes[start], -scene.camera[place])
         begin = trace_back(scene, place, box)
         delays[at] = scene.seconds[place] - scene.seconds[begin]
         ended[at] = begin > 0

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.boxes import BoxTable, iou, reach_score
+from steadyeye.core.boxes import BoxTable, iou, move_boxes, reach_score
 from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions
 from steadyeye.metrics.detection.assignment import pair_best
@@ -170,7 +170,7 @@ def list_scenes(predictions: Predictions, raw: BoxTable, score: float) -> "Itera
     """The scenes of `list_followed` with their detections."""
     scenes = list_followed(predictions)
     camera = find_positions(predictions, scenes)
-    still = replace(raw, boxes=raw.boxes - np.tile(camera[raw.image], 2))
+    still = replace(raw, boxes=move_boxes(raw.boxes, -camera[raw.image]))
     return (_read_scene(predictions, rows, still, camera, score) for rows in scenes)
 
 
@@ -220,7 +220,7 @@ class Scene:
                 state[at], detection[at] = kind, weak
                 boxes[at] = boxes[at] if weak < 0 else self.raw.boxes[weak]
         camera = self.camera[places]
-        return _Frames(self.rows[places], state, detection, boxes + np.tile(camera, 2), camera)
+        return _Frames(self.rows[places], state, detection, move_boxes(boxes, camera), camera)
 
     def _look_up(self, place: int, box: NDArray[np.float64]) -> tuple[int, int]:
         """The state of an object whose box should be here, and the weak box of a dip, else −1."""
@@ -342,7 +342,7 @@ def _predict(objects: Sequence[TrackedObject], time: float) -> NDArray[np.float6
     boxes = np.array([item.box for item in objects])
     velocity = np.array([item.velocity for item in objects])
     moved = velocity * np.array([[time - item.time] for item in objects])
-    return np.asarray(boxes + np.concatenate([moved, moved], axis=1), dtype=np.float64)
+    return move_boxes(boxes, moved)
 
 
 def _cover(box: NDArray[np.float64], others: NDArray[np.float64]) -> float:
