@@ -5,7 +5,7 @@ import pytest
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import parse
-from steadyeye.metrics.detection.matching import IOUS
+from steadyeye.metrics.detection.iou_thresholds import IOUS
 from steadyeye.metrics.map import map as mean_average_precision
 from steadyeye.metrics.pm_k import pm_k
 from steadyeye.runner import validate

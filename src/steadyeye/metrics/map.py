@@ -8,12 +8,12 @@ from steadyeye.metrics.detection.frame_ap import (
     Frames,
     ap,
     frames,
-    ious,
     limit_frames,
     result,
     select_counted_rows,
     statistic,
 )
+from steadyeye.metrics.detection.iou_thresholds import ious
 
 
 def outcomes(

@@ -12,12 +12,12 @@ from steadyeye.metrics.detection.frame_ap import (
     ap,
     by_class,
     frames_without_ood,
-    ious,
     measure_by_class,
     outside,
     select_counted_rows,
     statistic,
 )
+from steadyeye.metrics.detection.iou_thresholds import ious
 
 
 def outcomes(predictions: Predictions, iou: float | str = 0.5) -> Statistic:

@@ -6,7 +6,8 @@ from numpy.typing import NDArray
 from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.types import Result, needs
-from steadyeye.metrics.detection.frame_ap import ap, frame_quality, frames, ious, result
+from steadyeye.metrics.detection.frame_ap import ap, frame_quality, frames, result
+from steadyeye.metrics.detection.iou_thresholds import ious
 from steadyeye.metrics.detection.worst_frames import name_with_iou
 
 

@@ -1,6 +1,5 @@
 """Checks of a job: all errors that can be found before the first forward pass."""
 
-import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from steadyeye.core.storage.run_lock import check_out
 from steadyeye.core.storage.text_columns import find_repeated_texts
 from steadyeye.core.types import Metric, Model, Source, read_needs
 from steadyeye.degradation.sweep import COLUMNS
+from steadyeye.metrics.detection.iou_thresholds import ious
 from steadyeye.runner.job import Job
 from steadyeye.runner.sweep import degrading
 from steadyeye.runner.task import NO_ACCURACY, Task, distinct, task
@@ -166,19 +166,8 @@ def metric(spec: Spec) -> Metric:
                 f"{spec}: give shares above 0 and up to 1, such as thresholds=[0.9, 0.5]"
             )
         if "iou" in spec.kwargs:
-            _check_iou(plugin, spec.kwargs["iou"])
+            ious(spec.kwargs["iou"])
     return plugin
-
-
-def _check_iou(plugin: Metric, iou: object) -> None:
-    """Raises `UsageError` for a threshold that boxes are not matched at."""
-    takes_all = inspect.signature(plugin).parameters["iou"].annotation is not float
-    if takes_all and iou == "coco":
-        return
-    steps = iou * 20 if isinstance(iou, int | float) else 0.0
-    if not (9.9 < steps < 19.1 and abs(steps - round(steps)) < 1e-6):
-        more = ", or 'coco' for all ten" if takes_all else ""
-        raise UsageError(f"iou={iou!r}: give 0.5, 0.55 … 0.95{more}")
 
 
 def _are_shares(values: object) -> bool:

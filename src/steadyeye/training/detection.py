@@ -21,7 +21,8 @@ from steadyeye.core.format import number_of
 from steadyeye.core.types import Classes, Image
 from steadyeye.metrics.detection.average_precision import dataset_ap
 from steadyeye.metrics.detection.frame_ap import mean
-from steadyeye.metrics.detection.matching import IOUS, match
+from steadyeye.metrics.detection.iou_thresholds import IOUS
+from steadyeye.metrics.detection.matching import match
 from steadyeye.models.detectors.torch_detector import TorchDetector
 from steadyeye.models.detectors.trainable import (
     DetectionTensors,

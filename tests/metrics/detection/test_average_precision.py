@@ -19,7 +19,8 @@ from steadyeye.core.disk_columns import release_pages
 from steadyeye.metrics.detection import average_precision, box_groups, matching, positives
 from steadyeye.metrics.detection.average_precision import average_recall, dataset_ap, frame_ap
 from steadyeye.metrics.detection.box_groups import MOST, group_boxes
-from steadyeye.metrics.detection.matching import ALL, EVERY, IOUS, by_area, match
+from steadyeye.metrics.detection.iou_thresholds import IOUS
+from steadyeye.metrics.detection.matching import ALL, EVERY, by_area, match
 
 SETS = 150
 FIRST = {"image_id": 0}

@@ -14,7 +14,7 @@ from steadyeye.core.types import Evaluated
 from steadyeye.degradation.operator import Operator, move_boxes
 from steadyeye.metrics.degraded_recall import degraded_recall
 from steadyeye.metrics.detection.degraded import find_objects, retain
-from steadyeye.metrics.detection.matching import IOUS
+from steadyeye.metrics.detection.iou_thresholds import IOUS
 from steadyeye.metrics.map_failure_points import map_failure_points
 from steadyeye.metrics.mpc import mpc
 from steadyeye.metrics.recall_failure_points import recall_failure_points

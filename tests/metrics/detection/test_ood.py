@@ -27,7 +27,8 @@ from steadyeye.metrics.detection.frame_ap import (
     recall,
     select_counted_rows,
 )
-from steadyeye.metrics.detection.matching import IOUS, ignore_detections_on, match
+from steadyeye.metrics.detection.iou_thresholds import IOUS
+from steadyeye.metrics.detection.matching import ignore_detections_on, match
 from steadyeye.metrics.map_without_ood import map_without_ood
 from steadyeye.runner.collect import ask, evaluate_metrics
 from steadyeye.runner.validate import readable

@@ -19,7 +19,7 @@ from steadyeye.metrics.detection.frame_ap import (
     relative_drop,
     select_counted_rows,
 )
-from steadyeye.metrics.detection.matching import IOUS
+from steadyeye.metrics.detection.iou_thresholds import IOUS
 from steadyeye.report.analyses.published_nao import published_nao, read_published
 from steadyeye.report.sections import sections
 from steadyeye.runner.collect import evaluate_metrics

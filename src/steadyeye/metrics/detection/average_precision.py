@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from steadyeye.core.disk_columns import DiskColumn, release_pages
 from steadyeye.metrics.detection.box_groups import MOST, Floats, Ints, Mask, Rows
-from steadyeye.metrics.detection.matching import IOUS, Flags, Matched
+from steadyeye.metrics.detection.iou_thresholds import IOUS
+from steadyeye.metrics.detection.matching import Flags, Matched
 from steadyeye.metrics.detection.positives import find_hits, sum_hits, sum_positives
 
 RECALLS = np.linspace(0, 1, 101)

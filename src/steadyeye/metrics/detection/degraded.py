@@ -23,7 +23,8 @@ from steadyeye.core.types import Result
 from steadyeye.degradation.curves import MEAN, UNKNOWN, Profiles, list_rows
 from steadyeye.metrics.detection.assignment import assign
 from steadyeye.metrics.detection.average_precision import dataset_ap
-from steadyeye.metrics.detection.frame_ap import frames, ious
+from steadyeye.metrics.detection.frame_ap import frames
+from steadyeye.metrics.detection.iou_thresholds import ious
 from steadyeye.metrics.detection.matching import Matched
 from steadyeye.metrics.detection.positives import find_presence
 

@@ -26,7 +26,8 @@ from steadyeye.metrics.detection.degraded import (
     profile_once,
     retain,
 )
-from steadyeye.metrics.detection.frame_ap import frames, ious, mean
+from steadyeye.metrics.detection.frame_ap import frames, mean
+from steadyeye.metrics.detection.iou_thresholds import ious
 
 THRESHOLDS = (0.9, 0.5, 0.1)
 BISECTED = "bisection: the level of a full sweep over these images if no value rises again"

@@ -26,7 +26,6 @@ from steadyeye.metrics.detection.box_groups import MOST
 from steadyeye.metrics.detection.matching import (
     ALL,
     AREAS,
-    IOUS,
     Matched,
     Range,
     ignore_detections_on,
@@ -169,23 +168,6 @@ def frame_quality(
     quality = np.full(len(predictions), np.nan)
     quality[rows] = frame_ap(frames(predictions, rows, one_class).match_detections(), iou)
     return quality
-
-
-def ious(iou: float | str) -> tuple[float, ...]:
-    """The thresholds of a parameter: one of 0.5 … 0.95, or "coco" for all ten.
-
-    Raises `UsageError` for another.
-    """
-    if iou == "coco":
-        return IOUS
-    near = [
-        threshold
-        for threshold in IOUS
-        if isinstance(iou, int | float) and abs(threshold - iou) < 1e-9
-    ]
-    if not near:
-        raise UsageError(f"iou={iou!r}: give 0.5, 0.55 … 0.95, or 'coco' for all ten")
-    return (near[0],)
 
 
 def ap(thresholds: Sequence[float]) -> Table:

@@ -24,6 +24,7 @@ from steadyeye.metrics.detection.box_groups import (
     Rows,
     group_boxes,
 )
+from steadyeye.metrics.detection.iou_thresholds import IOUS
 
 PIECE = 200_000
 """Detections that are matched together: their boxes take memory until the next piece."""
@@ -39,9 +40,6 @@ AREAS: Mapping[str, Range] = {
     "large": (96.0**2, 1e5**2),
 }
 """COCO's ranges of the area of an object, in square pixels, both ends belonging to the range."""
-
-IOUS = tuple(float(iou) for iou in np.linspace(0.5, 0.95, 10))
-"""The IoU thresholds 0.5, 0.55 … 0.95; bit i of a flag speaks of `IOUS[i]`."""
 
 BARS = np.minimum(IOUS, 1 - 1e-10)
 

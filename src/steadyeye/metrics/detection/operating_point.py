@@ -24,8 +24,8 @@ from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats.intervals import CellTrials, Interval, proportions
 from steadyeye.core.stats.trials import Statistic, share_statistic
 from steadyeye.core.types import Result
-from steadyeye.metrics.detection.frame_ap import Frames, frames, ious, select_counted_rows
-from steadyeye.metrics.detection.matching import IOUS
+from steadyeye.metrics.detection.frame_ap import Frames, frames, select_counted_rows
+from steadyeye.metrics.detection.iou_thresholds import IOUS, ious
 
 SCORE = 0.5
 """The default threshold."""

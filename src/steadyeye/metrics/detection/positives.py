@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from steadyeye.core.disk_columns import DiskColumn, split_entries, split_spans
 from steadyeye.metrics.detection.box_groups import Ints, Rows
-from steadyeye.metrics.detection.matching import IOUS, PIECE, Flags, Matched
+from steadyeye.metrics.detection.iou_thresholds import IOUS
+from steadyeye.metrics.detection.matching import PIECE, Flags, Matched
 
 
 def sum_positives(matched: Matched, times: Ints) -> Ints:

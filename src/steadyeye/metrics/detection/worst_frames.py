@@ -16,13 +16,13 @@ from steadyeye.metrics.detection.frame_ap import (
     ap,
     frame_quality,
     frames,
-    ious,
     mean,
     result,
     spread_of,
     statistic,
     worst,
 )
+from steadyeye.metrics.detection.iou_thresholds import ious
 
 
 def worst_frames(

@@ -12,7 +12,7 @@ from steadyeye.core.report_types import Figure, Section, Topic
 from steadyeye.core.result_lookup import find
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.metrics.detection.frame_ap import frame_quality, frames, worst
-from steadyeye.metrics.detection.matching import IOUS
+from steadyeye.metrics.detection.iou_thresholds import IOUS
 from steadyeye.report.charts.specs import chart, draw_crossed, shares
 from steadyeye.report.subsets import distance
 

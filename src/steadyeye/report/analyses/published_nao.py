@@ -23,7 +23,7 @@ from steadyeye.metrics.detection.frame_ap import (
     relative_drop,
     select_counted_rows,
 )
-from steadyeye.metrics.detection.matching import IOUS
+from steadyeye.metrics.detection.iou_thresholds import IOUS
 from steadyeye.report.charts.specs import PALETTE, chart, dot, map_names, names_of
 
 DATA = Path(__file__).resolve().parent / "data" / "published_nao.csv"
