@@ -3,14 +3,15 @@
     python benchmarks/camera_motion.py --make VIDEOS FOLDER
     python benchmarks/camera_motion.py RUN
 
-`--make`: writes each video of `VIDEOS` (files, or folders of pictures at 24 frames a second) to
-FOLDER/still, FOLDER/hand and FOLDER/white, cut to a window 40 pixels inside its edges: one that
-stays, one that trembles as a hand does (1.3, 3.1 and 5.3 times a second), one that is somewhere
-else in each frame. Both move by 10 pixels, the standard deviation; their shifts lie beside the
-videos. Run detectors on each, `every_frame(path='FOLDER/hand', cuts='none')`. `RUN`: the folder of
-such a run, or of any other on whole videos. Prints the numbers of its objects, linked with the
-motion of the camera, without it and, where the shifts are known, with these; and the processor
-time of measuring and matching the projections of its frames.
+`--make`: writes each video of `VIDEOS` (files, or folders of pictures at 24 frames a second) cut to
+a window 40 pixels inside its edges: FOLDER/still, one that stays; FOLDER/hand, that trembles as a
+hand does (1.3, 3.1 and 5.3 times a second); FOLDER/white, that is somewhere else in each frame;
+FOLDER/roll and FOLDER/zoom, that turn and grow as the hand trembles. The standard deviation is 10
+pixels, 1.5 degrees or 2.5 %; the motions lie beside the videos. Run detectors on each,
+`every_frame(path='FOLDER/hand', cuts='none')`. `RUN`: the folder of such a run, or of any other on
+whole videos. Prints the numbers of its objects, linked with the motion of the camera, without it
+and, where the motions are known, with these; and the processor time of measuring and matching the
+projections of its frames.
 """
 
 import argparse
@@ -35,8 +36,10 @@ from steadyeye.predictions.read import read
 from steadyeye.predictions.shard_store import open_cell
 
 MARGIN = 40
-"""Pixels inside the edges of a video, and the largest shift."""
+"""Pixels inside the edges of a video, which no motion exceeds."""
 DEVIATION = 10
+DEGREES = 1.5
+GROWTH = 0.025
 FREQUENCIES = (1.3, 3.1, 5.3)
 TIMED = 100
 """Frames whose projections are timed."""
@@ -58,17 +61,30 @@ def read_frames(path):
     return frames, video.get(cv2.CAP_PROP_FPS)
 
 
-def list_shifts(name, frames, fps):
-    """The shifts of each kind of camera, (frames, 2) whole pixels."""
+def list_motions(name, frames, fps):
+    """The motions of each kind of camera, (frames, 4): whole pixels, degrees, and size − 1."""
     rng = np.random.default_rng(zlib.crc32(name.encode()))
     white = rng.normal(0, 1, (frames, 2))
     turns = np.arange(frames)[:, None] / fps
     hand = sum(np.sin(2 * np.pi * (turns * f + rng.random(2))) for f in FREQUENCIES)
-    kinds = {"still": 0 * white, "white": white, "hand": hand / hand.std()}
-    return {
-        kind: np.clip(np.round(DEVIATION * path), -MARGIN, MARGIN).astype(int)
-        for kind, path in kinds.items()
+    hand, still = hand / hand.std(), np.zeros((frames, 1))
+    shifts = {
+        kind: np.clip(np.round(DEVIATION * path), -MARGIN, MARGIN)
+        for kind, path in (("still", 0 * white), ("white", white), ("hand", hand))
     }
+    motions = {kind: np.hstack([shift, still, still]) for kind, shift in shifts.items()}
+    motions["roll"] = np.hstack([still, still, DEGREES * hand[:, :1], still])
+    motions["zoom"] = np.hstack([still, still, still, GROWTH * hand[:, :1]])
+    return motions
+
+
+def build_matrix(motion, size):
+    """(2, 3) from the window's pixels to the video's; the window turns about its middle."""
+    x, y, degrees, growth = motion
+    middle = (np.array(size) - 1) / 2
+    matrix = cv2.getRotationMatrix2D(tuple(middle), degrees, 1 + growth)
+    matrix[:, 2] += MARGIN + np.array([x, y])
+    return matrix
 
 
 def make(videos, folder):
@@ -78,17 +94,20 @@ def make(videos, folder):
             continue
         frames, fps = read_frames(path)
         height, width = ((side - 2 * MARGIN) // 2 * 2 for side in frames[0].shape[:2])
-        for kind, shifts in list_shifts(path.stem, len(frames), fps).items():
+        for kind, motions in list_motions(path.stem, len(frames), fps).items():
             (folder / kind).mkdir(parents=True, exist_ok=True)
-            np.save(folder / kind / f"{path.stem}.npy", shifts)
+            np.save(folder / kind / f"{path.stem}.npy", motions)
             out = str(folder / kind / f"{path.stem}.mp4")
             options = f"-v error -y -f rawvideo -pix_fmt bgr24 -s {width}x{height} -r {fps} -i -"
             codec = "-c:v libx264 -crf 12 -pix_fmt yuv420p"
             with subprocess.Popen(
                 ["ffmpeg", *options.split(), *codec.split(), out], stdin=subprocess.PIPE
             ) as encoder:
-                for frame, (x, y) in zip(frames, MARGIN + shifts, strict=True):
-                    encoder.stdin.write(frame[y : y + height, x : x + width].tobytes())
+                for frame, motion in zip(frames, motions, strict=True):
+                    matrix = build_matrix(motion, (width, height))
+                    flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+                    window = cv2.warpAffine(frame, matrix, (width, height), flags=flags)
+                    encoder.stdin.write(window.tobytes())
                 encoder.stdin.close()
 
 
@@ -99,15 +118,26 @@ def forget(predictions):
 
 
 def move_by_known(predictions, folder):
-    """The predictions with boxes moved back by the known shifts; None where they are not known."""
-    raw, known = predictions.raw_detections, np.zeros((len(predictions), 2))
+    """The predictions with boxes moved back by the known motions; None where they are not known."""
+    raw = predictions.raw_detections
+    middles, sides = (
+        raw.boxes.reshape(-1, 2, 2).mean(axis=1),
+        np.diff(raw.boxes.reshape(-1, 2, 2), axis=1)[:, 0],
+    )
     for rows in list_followed(predictions):
         file = folder / f"{Path(str(predictions.tags['video'][rows[0]])).stem}.npy"
         if not file.is_file():
             return None
-        known[rows] = np.load(file)[predictions.tags["frame"][rows]]
-    # the window moved: what is in it moved the other way
-    boxes = raw.boxes + np.tile(known[raw.image], 2)
+        motions = np.load(file)
+        for row in rows:
+            motion = motions[predictions.tags["frame"][row]]
+            size = predictions.tags[PROJECTIONS][row, -2:]
+            own = raw.image == row
+            # a box stays upright: its middle is moved, and it grows
+            matrix = build_matrix(motion, size)
+            middles[own] = middles[own] @ matrix[:, :2].T + matrix[:, 2]
+            sides[own] *= 1 + motion[3]
+    boxes = np.hstack([middles - sides / 2, middles + sides / 2])
     return replace(forget(predictions), raw_detections=replace(raw, boxes=boxes))
 
 
@@ -159,7 +189,7 @@ def main():
         print_row("projections", predictions)
         known = move_by_known(predictions, Path(data.kwargs.get("path", "")))
         if known is not None:
-            print_row("known shifts", known)
+            print_row("known motions", known)
 
 
 if __name__ == "__main__":

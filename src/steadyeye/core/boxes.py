@@ -131,7 +131,7 @@ def from_sides(sides: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def move_boxes(boxes: NDArray[np.float64], by: NDArray[np.float64]) -> NDArray[np.float64]:
     """(n, 4) or (4,) boxes moved by (n, 2) or (2,) pixels, x and y."""
-    return np.asarray(boxes + np.tile(by, 2), dtype=np.float64)
+    return np.asarray(boxes + np.concatenate([by, by], axis=-1), dtype=np.float64)
 
 
 def iou(boxes: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:

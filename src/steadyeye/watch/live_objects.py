@@ -100,10 +100,10 @@ class _Life:
         return {
             "places": item.places[-2:],
             "rows": item.detections[-2:],
-            "box": item.box.tolist(),
+            "box": item.box,
             "class": item.label,
             "time": item.time,
-            "velocity": item.velocity.tolist(),
+            "velocity": item.velocity,
             "label": self.label,
             "detections": self.detections,
             "waiting": self.waiting and self.waiting.record(),
@@ -112,7 +112,7 @@ class _Life:
     @classmethod
     def resume(cls, record: Mapping[str, Any]) -> "_Life":
         """As a state file holds it."""
-        box, velocity = np.array(record["box"]), np.array(record["velocity"])
+        box, velocity = tuple(record["box"]), tuple(record["velocity"])
         places, rows = list(record["places"]), list(record["rows"])
         item = TrackedObject(places, rows, box, record["class"], record["time"], velocity)
         waiting = record["waiting"] and ObjectCounts.resume(record["waiting"])

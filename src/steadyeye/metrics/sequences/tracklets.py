@@ -7,14 +7,22 @@ its velocity, and it may change its class. Boxes are compared without the motion
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.boxes import BoxTable, iou, move_boxes, reach_score
+from steadyeye.core.boxes import (
+    BoxTable,
+    areas,
+    divide_areas,
+    iou,
+    move_boxes,
+    paired_iou,
+    reach_score,
+)
 from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions
 from steadyeye.metrics.detection.assignment import pair_best
@@ -79,28 +87,44 @@ class Tracklets:
         return len(self.starts)
 
 
+Box: TypeAlias = tuple[float, float, float, float]
+"""x0, y0, x1, y1 in pixels."""
+
+
 @dataclass
 class TrackedObject:
     """An object while its scene is gone through: the places and rows of what was found of it.
 
     `box`: without the motion of the camera, as those of its scene. `time`: by the clock of its
-    scene, when it was at `box`. `velocity`: of x and y, in pixels.
+    scene, when it was at `box`. `velocity`: of x and y, in pixels. Plain numbers: arrays of so few
+    take ten times as long.
     """
 
     places: list[int]
     detections: list[int]
-    box: NDArray[np.float64]
+    box: Box
     label: int
     time: float
-    velocity: NDArray[np.float64] = field(default_factory=lambda: np.zeros(2))
+    velocity: tuple[float, float] = (0.0, 0.0)
 
-    def move(self, box: NDArray[np.float64], time: float) -> None:
+    def predict(self, time: float) -> Box:
+        """Where its box should be at a time."""
+        passed = time - self.time
+        x, y = self.velocity[0] * passed, self.velocity[1] * passed
+        x0, y0, x1, y1 = self.box
+        return x0 + x, y0 + y, x1 + x, y1 + y
+
+    def move(self, box: Box, time: float) -> None:
         """Takes a box as its own at a later time."""
-        corners = box - self.box
-        step = (corners[:2] + corners[2:]) / 2 / (time - self.time)
+        passed = time - self.time
         weight = SMOOTHING if len(self.places) > 1 else 1.0
-        self.velocity = weight * step + (1 - weight) * self.velocity
-        self.box, self.time = box, time
+        x, y = (
+            weight
+            * ((box[side] - self.box[side] + (box[side + 2] - self.box[side + 2])) / 2 / passed)
+            + (1 - weight) * self.velocity[side]
+            for side in (0, 1)
+        )
+        self.box, self.time, self.velocity = box, time, (x, y)
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,46 +221,57 @@ class Scene:
     detections: list[NDArray[np.intp]]
     score: float
 
+    def box(self, detection: int) -> Box:
+        """The box of a row of `raw`."""
+        x0, y0, x1, y1 = self.raw.boxes[detection].tolist()
+        return x0, y0, x1, y1
+
     def sort_frames(self, item: TrackedObject) -> _Frames:
         """The states of an object in each frame from its first detection to its last."""
         places = np.arange(item.places[0], item.places[-1] + 1)
         positions = np.asarray(item.places)
+        own = positions - places[0]
         state = np.full(len(places), DETECTED, dtype=np.int8)
         detection = np.full(len(places), -1, dtype=np.intp)
-        detection[positions - places[0]] = item.detections
-        corners = self.raw.boxes[item.detections]
-        boxes = np.stack(
-            [np.interp(self.clock[places], self.clock[positions], side) for side in corners.T],
-            axis=1,
-        )
+        detection[own] = item.detections
+        boxes = np.empty((len(places), 4))
+        boxes[own] = corners = self.raw.boxes[item.detections]
         empty = np.flatnonzero(detection < 0)
+        if len(empty):
+            times, known = self.clock[places[empty]], self.clock[positions]
+            boxes[empty] = np.stack([np.interp(times, known, side) for side in corners.T], axis=1)
+            state[empty], detection[empty] = self._look_up(places[empty], boxes[empty])
         for gap in np.split(empty, np.flatnonzero(np.diff(empty) > 1) + 1):
-            looked_up = [self._look_up(int(places[at]), boxes[at]) for at in gap]
-            if any(kind == UNSURE for kind, _ in looked_up):
+            if (state[gap] == UNSURE).any():
                 # who is hidden is so bit by bit: nothing is known of the frames around either
-                state[gap] = UNSURE
-                continue
-            for at, (kind, weak) in zip(gap, looked_up, strict=True):
-                state[at], detection[at] = kind, weak
-                boxes[at] = boxes[at] if weak < 0 else self.raw.boxes[weak]
+                state[gap], detection[gap] = UNSURE, -1
+        dips = np.flatnonzero(state == DIP)
+        boxes[dips] = self.raw.boxes[detection[dips]]
         camera = self.camera[places]
         return _Frames(self.rows[places], state, detection, move_boxes(boxes, camera), camera)
 
-    def _look_up(self, place: int, box: NDArray[np.float64]) -> tuple[int, int]:
-        """The state of an object whose box should be here, and the weak box of a dip, else −1."""
-        near = self.detections[place]
-        if not len(near):
-            return MISS, -1
-        overlap = iou(box[None], self.raw.boxes[near])[0]
-        strong = reach_score(self.raw.score[near], self.score)
-        if (overlap[strong] > SAME).any():
-            # the detector gave it: the link was not found
-            return UNSURE, -1
-        if (overlap > SAME).any():
-            return DIP, int(near[overlap.argmax()])
-        if _cover(box, self.raw.boxes[near[strong]]) >= COVERED:
-            return UNSURE, -1
-        return MISS, -1
+    def _look_up(
+        self, places: NDArray[np.intp], boxes: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int8], NDArray[np.intp]]:
+        """(n,) the states of an object whose boxes should be at n places, and its weak boxes.
+
+        The weak box of a dip is the one that overlaps most; −1 for other states.
+        """
+        state, weak = np.full(len(places), MISS, dtype=np.int8), np.full(len(places), -1)
+        near = [self.detections[place] for place in places]
+        rows = _join(near, np.intp)
+        at = np.repeat(np.arange(len(places)), [len(part) for part in near])
+        is_strong = reach_score(self.raw.score[rows], self.score)
+        # hidden behind another object, or detected: then the link was not found
+        covered = _cover(boxes[at], self.raw.boxes[rows]) >= COVERED
+        overlap = paired_iou(boxes[at], self.raw.boxes[rows])
+        same = np.flatnonzero(overlap > SAME)
+        same = same[np.lexsort((-same, overlap[same]))]
+        state[at[is_strong & covered]] = UNSURE
+        state[at[same]], weak[at[same]] = DIP, rows[same]
+        state[at[same[is_strong[same]]]] = UNSURE
+        weak[state != DIP] = -1
+        return state, weak
 
 
 def _read_scene(
@@ -295,22 +330,23 @@ def follow(scene: Scene, objects: list[TrackedObject], place: int) -> Followed:
     distinct = remove_duplicates(scene.raw, scene.detections[place])
     strong = reach_score(scene.raw.score[distinct], scene.score)
     matched, new = _assign(scene, active, distinct[strong], place, LINK)
+    time = float(scene.clock[place])
     updated = [item for item, _ in matched]
     for item, detection in matched:
-        item.move(scene.raw.boxes[detection], float(scene.clock[place]))
+        item.move(scene.box(detection), time)
         item.places.append(place)
         item.detections.append(detection)
         item.label = int(scene.raw.label[detection])
     in_frame = {id(item) for item in updated}
     rest = [item for item in active if id(item) not in in_frame]
     for item, detection in _assign(scene, rest, distinct[~strong], place, SAME)[0]:
-        item.move(scene.raw.boxes[detection], float(scene.clock[place]))
+        item.move(scene.box(detection), time)
     return active, [_begin(scene, place, detection) for detection in new], updated
 
 
 def _begin(scene: Scene, place: int, detection: int) -> TrackedObject:
-    box, label = scene.raw.boxes[detection], int(scene.raw.label[detection])
-    return TrackedObject([place], [detection], box, label, float(scene.clock[place]))
+    label, time = int(scene.raw.label[detection]), float(scene.clock[place])
+    return TrackedObject([place], [detection], scene.box(detection), label, time)
 
 
 def _assign(
@@ -323,33 +359,29 @@ def _assign(
     """The objects with the detections of a frame that are theirs, and the detections left."""
     if not objects or not len(detections):
         return [], detections.tolist()
-    overlap = iou(_predict(objects, float(scene.clock[place])), scene.raw.boxes[detections])
+    time = float(scene.clock[place])
+    predicted = np.array([item.predict(time) for item in objects])
+    overlap = iou(predicted, scene.raw.boxes[detections])
     labels = np.array([item.label for item in objects])
-    switch = labels[:, None] != scene.raw.label[detections][None]
+    switch = labels[:, None] != scene.raw.label[detections]
     # across a gap another class is mostly another object
-    absent = np.array([item.time < scene.clock[max(place - 1, 0)] for item in objects])
-    needed = np.where(switch, np.where(absent, DUPLICATE, SAME)[:, None], least)
+    before = float(scene.clock[max(place - 1, 0)])
+    same = np.array([DUPLICATE if item.time < before else SAME for item in objects])
+    needed = np.where(switch, same[:, None], least)
     worth = np.where(overlap >= needed, 1 + overlap - SWITCH * switch, 0.0)
     rows, columns = pair_best(worth)
     pairs = [
         (objects[row], int(detections[column])) for row, column in zip(rows, columns, strict=True)
     ]
-    return pairs, np.delete(detections, columns).tolist()
+    is_left = np.ones(len(detections), dtype=np.bool_)
+    is_left[columns] = False
+    return pairs, detections[is_left].tolist()
 
 
-def _predict(objects: Sequence[TrackedObject], time: float) -> NDArray[np.float64]:
-    """(n, 4) where the boxes of objects should be at a time."""
-    boxes = np.array([item.box for item in objects])
-    velocity = np.array([item.velocity for item in objects])
-    moved = velocity * np.array([[time - item.time] for item in objects])
-    return move_boxes(boxes, moved)
-
-
-def _cover(box: NDArray[np.float64], others: NDArray[np.float64]) -> float:
-    """The largest share of a box that any of the others covers, 0…1."""
-    sides = np.minimum(box[2:], others[:, 2:]) - np.maximum(box[:2], others[:, :2])
-    area = float(np.prod(box[2:] - box[:2]))
-    return float(np.clip(sides, 0, None).prod(axis=1).max(initial=0.0)) / area if area else 0.0
+def _cover(boxes: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(n,) the share of each of n boxes that the other in its row covers, 0…1."""
+    sides = np.minimum(boxes[:, 2:], others[:, 2:]) - np.maximum(boxes[:, :2], others[:, :2])
+    return divide_areas(np.clip(sides, 0, None).prod(axis=1), areas(boxes))
 
 
 def remove_duplicates(raw: BoxTable, detections: NDArray[np.intp]) -> NDArray[np.intp]:
