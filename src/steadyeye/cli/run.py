@@ -201,23 +201,19 @@ def check(
     say_assumed(checked_job.models, [task.model for task in checked.tasks])
     for task in checked.tasks:
         mapped = sum(bool(members) for members in task.class_map.members)
+        others = len(task.class_map.others)
+        foreign = f", {others:,} of them not in the data" if others else ""
         say(
             f"{task.model.name} on {task.source.name}: {number_of(len(task.source), 'sample')}, "
             f"{mapped} of {number_of(len(task.class_map.members), 'class')} "
             f"({task.class_map.origin}), "
-            f"{_competing(task.class_map.competing, len(task.class_map.others))}"
+            f"{number_of(task.class_map.competing, 'class competes', 'classes compete')}{foreign}"
         )
         for line in describe_matches(task.class_map):
             say(f"  {line}")
         for note in task.identity["data"]["notes"]:
             say(f"  {note}")
     show("nothing is wrong")
-
-
-def _competing(competing: int, others: int) -> str:
-    """How many classes compete in a prediction, and how many of them the data does not have."""
-    more = f", {others:,} of them not in the data" if others else ""
-    return f"{number_of(competing, 'class competes', 'classes compete')}{more}"
 
 
 @command()

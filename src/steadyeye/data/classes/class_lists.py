@@ -21,6 +21,8 @@ from steadyeye.data.classes import meanings, openimages, wordnet
 
 LISTS = meanings.LISTS
 WHAT = "class list"
+COCO_IDS = tuple(i for i in range(1, 91) if i not in {12, 26, 29, 30, 45, 66, 68, 69, 71, 83})
+"""The ids of COCO's 80 categories, which are the class numbers of networks with 91 outputs."""
 
 Entry: TypeAlias = tuple[str, str | None]
 """A name and its wnid; either may be empty, and is then found from the other."""

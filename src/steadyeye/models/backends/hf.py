@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from steadyeye.core.errors import UsageError, list_texts, one_line
 from steadyeye.core.imports import library
-from steadyeye.core.storage.hub import hub_access
+from steadyeye.core.storage.hub import hub_access, short_name
 from steadyeye.core.types import Classes, Detector, Model
 from steadyeye.data.classes.class_lists import from_names, read
 from steadyeye.models.detectors import hf_detector
@@ -65,7 +65,7 @@ def hf(
         raise UsageError(
             f"transformers cannot load '{name}': {one_line(error)}; download or save it again"
         ) from error
-    return torch_classifier(_Logits(module).eval(), _short(name), labels, settings, execution)
+    return torch_classifier(_Logits(module).eval(), short_name(name), labels, settings, execution)
 
 
 def _check_sides(processor: Any, name: str) -> None:
@@ -93,7 +93,7 @@ def _detector(
     runtime = execution.detecting()
     module = _load(saved, transformers.AutoModelForObjectDetection)
     names = read(classes) if classes else hf_detector.labels(module.config)
-    return hf_detector.hf_detector(_short(saved[0]), module.eval(), processor, names, runtime)
+    return hf_detector.hf_detector(short_name(saved[0]), module.eval(), processor, names, runtime)
 
 
 def _load(saved: tuple[str, WeightsSize | None], kind: Any) -> Any:
@@ -109,10 +109,6 @@ def _load(saved: tuple[str, WeightsSize | None], kind: Any) -> Any:
             "for this task, or save it again"
         )
     return module
-
-
-def _short(name: str) -> str:
-    return name.rstrip("/").rpartition("/")[2]
 
 
 class _Logits(nn.Module):
