@@ -2,7 +2,6 @@
 
 import re
 import shutil
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -34,7 +33,7 @@ from steadyeye.cli.options import (
 from steadyeye.cli.progress import watching
 from steadyeye.cli.run_report import check_trackers, finish_run, report_files
 from steadyeye.cli.terminal import say, show
-from steadyeye.core.errors import UsageError
+from steadyeye.core.errors import UsageError, find_repeated
 from steadyeye.core.format import number_of
 from steadyeye.core.spec import parse, split
 from steadyeye.core.storage.files import Place, place
@@ -307,7 +306,7 @@ def read_job(
         for text, spec in zip(texts, specs, strict=True):
             if text != spec:
                 show(f"{kind} {text}: {spec}")
-        twice = [spec for spec, times in Counter(specs).items() if times > 1]
+        twice = find_repeated(specs)
         if twice:
             raise UsageError(f"the {kind} {twice[0]} is given twice; give it once")
     return full

@@ -1,6 +1,5 @@
 """Reads sealed predictions; incomplete or altered ones raise an error with the reason."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.boxes import OOD, BoxTable, areas, take
 from steadyeye.core.disk_columns import release_pages, return_free_memory, split_entries
-from steadyeye.core.errors import UsageError, list_texts, unknown
+from steadyeye.core.errors import UsageError, find_repeated, list_texts, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.predictions import LOW_SCORE, Predictions
 from steadyeye.core.storage.arrow_files import read_arrow
@@ -169,7 +168,7 @@ def _predictions(cell: Cell, table: pa.Table, boxes: CellBoxes) -> Predictions:
     """The predictions of a cell; `table`: its columns that are not of boxes."""
     ids = _read_texts(table["id"])
     if not _are_distinct(ids):
-        twice = [id_ for id_, times in Counter(ids.tolist()).items() if times > 1]
+        twice = find_repeated(ids.tolist())
         raise UsageError(
             f"{number_of(len(twice), 'id')} more than once in '{cell.folder}', first "
             f"'{twice[0]}'; give every sample its own id"

@@ -2,7 +2,6 @@
 
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -11,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from steadyeye.core.errors import UNPRINTABLE, UsageError, shorten, unknown
+from steadyeye.core.errors import UNPRINTABLE, UsageError, find_repeated, shorten, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.storage.files import Place, place
 from steadyeye.core.storage.number_columns import list_unread_numbers
@@ -178,7 +177,7 @@ def _classes(entries: Sequence[Entry]) -> Classes:
         if not name.strip() and not wnid:
             raise UsageError(f"class {number} has neither name nor wnid; give one")
     pairs = [(name or _label(wnid or ""), wnid or None) for name, wnid in entries]
-    twice = [name for name, times in Counter(name for name, _ in pairs).items() if times > 1]
+    twice = find_repeated(name for name, _ in pairs)
     if twice:
         raise UsageError(f"two classes are named '{twice[0]}'; rename one")
     return classes_of_names(dict(pairs))

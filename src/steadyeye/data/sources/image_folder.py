@@ -29,7 +29,7 @@ class _Images:
     notes: tuple[str, ...]
 
     def missing(self) -> Sequence[str]:
-        return [str(path) for path in find_missing(self.paths)]
+        return find_missing(self.paths)
 
     def files(self) -> Sequence[Place]:
         return self.paths

@@ -2,13 +2,13 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.errors import UsageError, find_repeated, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.confinement import confine
@@ -46,7 +46,12 @@ def imagenet_vid_robust(root: str, videos: list[str] | None = None) -> FrameSets
     metadata = base / "metadata"
     sets, labels = _load(metadata / "pmsets.json"), _load(metadata / "labels.json")
     names = None if videos is None else set(videos)
-    _check_neighbours(sets, metadata / "pmsets.json")
+    for anchor, neighbours in sets.items():
+        if not all(isinstance(frame, str) for frame in neighbours):
+            raise UsageError(
+                f"'{metadata / 'pmsets.json'}' gives the anchor '{anchor}' neighbours that are no "
+                "texts; take the released file"
+            )
     available = {Path(_find_video(anchor)).name for anchor in sets}
     for video in sorted((names or set()) - available):
         raise unknown("video", video, available)
@@ -119,15 +124,6 @@ def _name(folder: str, every: Sequence[Member], members: int, *, own_classes: bo
     return NAME if members == len(every) else f"{NAME}, part"
 
 
-def _check_neighbours(sets: Mapping[str, Sequence[Any]], path: Path) -> None:
-    for anchor, neighbours in sets.items():
-        if not all(isinstance(frame, str) for frame in neighbours):
-            raise UsageError(
-                f"'{path}' gives the anchor '{anchor}' neighbours that are no texts; take the "
-                "released file"
-            )
-
-
 def _load(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise UsageError(f"no '{path}'; root must hold the released metadata folder")
@@ -144,7 +140,7 @@ def _once(path: Path, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The object of its members, each key once."""
     entries = dict(pairs)
     if len(entries) < len(pairs):
-        twice = next(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
+        twice = find_repeated(key for key, _ in pairs)[0]
         raise UsageError(f"the metadata '{path}' have '{twice}' twice; take the released files")
     return entries
 
