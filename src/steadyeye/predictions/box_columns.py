@@ -52,8 +52,9 @@ def split_boxes(shards: Iterable[pa.Table]) -> tuple[pa.Table, CellBoxes]:
             del columns[OF_MODEL]
             equal = set()
         parts = {name: _read_parts(shard, name, rows) for name in columns}
-        for name in _find_unequal(parts, equal):
-            equal.remove(name)
+        unequal = {n for n in equal if not np.array_equal(parts[OF_DATA][n], parts[OF_MODEL][n])}
+        equal -= unequal
+        for name in unequal:
             columns[OF_MODEL][name].append(columns[OF_DATA][name].array())
         for kind, part in parts.items():
             for name in columns[kind].keys() - (equal if kind == OF_MODEL else set()):
@@ -93,13 +94,6 @@ def _make_table(columns: Mapping[str, NDArray[Any]]) -> BoxTable:
     for part in split_entries(n):
         score.append(np.ones(part.stop - part.start))
     return BoxTable(**{**columns, "score": score.array()})
-
-
-def _find_unequal(parts: Mapping[str, Parts], names: Iterable[str]) -> list[str]:
-    """The columns in which both tables of detections differ."""
-    return [
-        name for name in names if not np.array_equal(parts[OF_DATA][name], parts[OF_MODEL][name])
-    ]
 
 
 def _read_parts(shard: pa.Table, name: str, first: int) -> Parts:

@@ -158,12 +158,6 @@ def _shard(folder: Place, entry: dict[str, Any]) -> pa.Table:
     return read_arrow(path, content)
 
 
-def _list_columns(stored: Sequence[str], boxes: CellBoxes) -> tuple[str, ...]:
-    """The columns of a cell; detections are one also where there are no true boxes."""
-    detections = () if boxes.raw_detections is None else ("detections",)
-    return tuple(dict.fromkeys((*stored, *detections)))
-
-
 def _predictions(cell: Cell, table: pa.Table, boxes: CellBoxes) -> Predictions:
     """The predictions of a cell; `table`: its columns that are not of boxes."""
     ids = _read_texts(table["id"])
@@ -175,12 +169,15 @@ def _predictions(cell: Cell, table: pa.Table, boxes: CellBoxes) -> Predictions:
         )
     identity = cell.identity
     tags = [name for name in table.column_names if name.startswith("tag:")]
+    # detections are a column also where there are no true boxes
+    detections = () if boxes.raw_detections is None else ("detections",)
+    parents = identity["data"].get("parents")
     return Predictions(
         model=identity["model"]["name"],
         data=identity["data"]["name"],
         classes=tuple(identity["classes"]),
         model_classes=tuple(identity["model"]["classes"]),
-        columns=_list_columns(identity["data"]["columns"], boxes),
+        columns=tuple(dict.fromkeys((*identity["data"]["columns"], *detections))),
         ids=ids,
         groups=_read_texts(table["group"]),
         truth=membership(table["truth"], len(identity["classes"])),
@@ -200,7 +197,7 @@ def _predictions(cell: Cell, table: pa.Table, boxes: CellBoxes) -> Predictions:
         others=np.array(identity.get("others", []), dtype=np.int64),
         model_mark=identity["model"]["fingerprint"],
         recipe=identity["model"]["recipe"],
-        parents=_parents(identity["data"].get("parents")),
+        parents=None if parents is None else tuple(map(tuple, parents)),
         verified=verified_from_arrow(table),
         stored={name: numbers(table[name]) for name in ANSWERS if name in table.column_names},
         notes=(
@@ -245,10 +242,6 @@ def _read_class_of(identity: Mapping[str, Any]) -> NDArray[np.int64]:
     for label, members in enumerate(identity["members"]):
         destinations[members] = label
     return destinations
-
-
-def _parents(lists: list[list[int]] | None) -> tuple[tuple[int, ...], ...] | None:
-    return None if lists is None else tuple(map(tuple, lists))
 
 
 def _tag(column: pa.ChunkedArray) -> Any:
