@@ -161,12 +161,7 @@ def _shard(folder: Place, entry: dict[str, Any]) -> pa.Table:
 def _predictions(cell: Cell, table: pa.Table, boxes: CellBoxes) -> Predictions:
     """The predictions of a cell; `table`: its columns that are not of boxes."""
     ids = _read_texts(table["id"])
-    if not _are_distinct(ids):
-        twice = find_repeated(ids.tolist())
-        raise UsageError(
-            f"{number_of(len(twice), 'id')} more than once in '{cell.folder}', first "
-            f"'{twice[0]}'; give every sample its own id"
-        )
+    _check_distinct(ids, cell.folder)
     identity = cell.identity
     tags = [name for name in table.column_names if name.startswith("tag:")]
     # detections are a column also where there are no true boxes
@@ -228,12 +223,16 @@ def _read_texts(column: pa.ChunkedArray) -> NDArray[np.str_]:
     return np.concatenate(pieces)
 
 
-def _are_distinct(texts: NDArray[np.str_]) -> bool:
-    """Whether no text occurs twice."""
-    pieces = (texts[start : start + PIECE].tolist() for start in range(0, len(texts), PIECE))
-    hashes = np.fromiter(map(hash, chain.from_iterable(pieces)), np.int64, len(texts))
-    # texts with different hashes differ; equal hashes need the texts
-    return len(np.unique(hashes)) == len(texts) or len(set(texts.tolist())) == len(texts)
+def _check_distinct(ids: NDArray[np.str_], folder: Place) -> None:
+    """Raises `UsageError` for an id that occurs twice."""
+    pieces = (ids[start : start + PIECE].tolist() for start in range(0, len(ids), PIECE))
+    hashes = np.fromiter(map(hash, chain.from_iterable(pieces)), np.int64, len(ids))
+    # ids with different hashes differ; equal hashes need the ids
+    if len(np.unique(hashes)) < len(ids) and (twice := find_repeated(ids.tolist())):
+        raise UsageError(
+            f"{number_of(len(twice), 'id')} more than once in '{folder}', first '{twice[0]}'; "
+            "give every sample its own id"
+        )
 
 
 def _read_class_of(identity: Mapping[str, Any]) -> NDArray[np.int64]:

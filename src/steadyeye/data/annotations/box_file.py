@@ -21,7 +21,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from steadyeye.core.boxes import EMPTY, Boxes, boxes, check_pixels, present
 from steadyeye.core.errors import UsageError, every, find_repeated
@@ -42,8 +42,7 @@ CROWD = {"1": True, "true": True, "0": False, "false": False, "": False}
 Size: TypeAlias = tuple[int, int]
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """A line of a CSV file: a box in a frame."""
 
     video: str
@@ -158,7 +157,7 @@ def _of_csv(path: str) -> BoxFile:
         labels, crowds = [place[entry.label] for entry in own], [entry.crowd for entry in own]
         videos[video][frame] = once(boxes([entry.corners for entry in own], labels, crowds))
     count = sum(len(objects) for frames in videos.values() for objects in frames.values())
-    classes = classes_of_names(dict.fromkeys(names), resolve_path(path))
+    classes = classes_of_names(names, resolve_path(path))
     return BoxFile(classes, videos, repeats(len(entries) - count, len(entries)))
 
 

@@ -70,7 +70,7 @@ def read(path: Path) -> Candidates:
     if not boxes:
         raise UsageError(f"'{path}' has no box to review; give annotations or results")
     ids = tuple(sorted(names))
-    classes = classes_of_names(dict.fromkeys(names[id_] for id_ in ids), path)
+    classes = classes_of_names([names[id_] for id_ in ids], path)
     return Candidates(classes, tuple(int(id_) for id_ in ids), tuple(files.values()), boxes)
 
 

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from os import PathLike
@@ -50,23 +50,27 @@ def shipped_classes(name: str) -> Classes:
     return Classes(texts, wnids, closed=True)
 
 
-def classes_of_names(pairs: Mapping[str, str | None], path: Place | None = None) -> Classes:
-    """The classes of name → wnid, names kept as they are.
+def classes_of_names(
+    names: Iterable[str] | Mapping[str, str | None], path: Place | None = None
+) -> Classes:
+    """The classes of names, each once, or of name → wnid; names are kept as they are.
 
-    A wnid that is None is looked up: what the name means in the lists we ship that have all the
-    names, or in any of them, else the lowest sense of the noun among the shipped synsets. It is ""
-    for other names, and for those that lists use in several senses (`kite`, `mouse`). Raises
-    `UsageError` for names that cannot be printed or look the same; `path`: where they stand.
+    A wnid that is None or not given is looked up: what the name means in the lists we ship that
+    have all the names, or in any of them, else the lowest sense of the noun among the shipped
+    synsets. It is "" for other names, and for those that lists use in several senses (`kite`,
+    `mouse`). Raises `UsageError` for names that cannot be printed or look the same; `path`: where
+    they stand.
     """
-    _check_names(tuple(pairs), f"'{path}': " if path else "")
+    pairs = names if isinstance(names, Mapping) else dict.fromkeys(names)
+    texts = tuple(pairs)
+    _check_names(texts, f"'{path}': " if path else "")
     for name, wnid in pairs.items():
         if wnid and not wordnet.is_wnid(wnid):
             raise UsageError(
                 f"the class '{name}' has the WordNet id '{wnid}'; ids look like n02084071"
             )
-    texts = tuple(pairs)
     wnids = tuple(wnid or _meaning(name, texts) for name, wnid in pairs.items())
-    return Classes(tuple(pairs), wnids if any(wnids) else None)
+    return Classes(texts, wnids if any(wnids) else None)
 
 
 def find_class(name: str, classes: Classes, title: str) -> int:

@@ -75,7 +75,7 @@ def _read_descriptions(path: Path) -> tuple[tuple[str, ...], Classes]:
                 "keep one line of each"
             )
     mids, names = zip(*pairs, strict=True)
-    return mids, close_list(classes_of_names(dict.fromkeys(names), path))
+    return mids, close_list(classes_of_names(names, path))
 
 
 def _tree(path: Path) -> Mapping[str, tuple[str, ...]]:

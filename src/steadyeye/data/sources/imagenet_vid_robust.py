@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -46,12 +46,7 @@ def imagenet_vid_robust(root: str, videos: list[str] | None = None) -> FrameSets
     metadata = base / "metadata"
     sets, labels = _load(metadata / "pmsets.json"), _load(metadata / "labels.json")
     names = None if videos is None else set(videos)
-    for anchor, neighbours in sets.items():
-        if not all(isinstance(frame, str) for frame in neighbours):
-            raise UsageError(
-                f"'{metadata / 'pmsets.json'}' gives the anchor '{anchor}' neighbours that are no "
-                "texts; take the released file"
-            )
+    _check_neighbours(sets, metadata / "pmsets.json")
     available = {Path(_find_video(anchor)).name for anchor in sets}
     for video in sorted((names or set()) - available):
         raise unknown("video", video, available)
@@ -122,6 +117,15 @@ def _name(folder: str, every: Sequence[Member], members: int, *, own_classes: bo
     if fingerprint(*sorted(map(_mark, every))) != RELEASED:
         return f"{NAME}, not as released"
     return NAME if members == len(every) else f"{NAME}, part"
+
+
+def _check_neighbours(sets: Mapping[str, Sequence[Any]], path: Path) -> None:
+    for anchor, neighbours in sets.items():
+        if not all(isinstance(frame, str) for frame in neighbours):
+            raise UsageError(
+                f"'{path}' gives the anchor '{anchor}' neighbours that are no texts; take the "
+                "released file"
+            )
 
 
 def _load(path: Path) -> dict[str, Any]:

@@ -208,7 +208,7 @@ def _read_labels(
         if not any(names.values()):
             raise UsageError(f"the table of labels '{labels}' has no label; write one per photo")
     texts = sorted({name for own in names.values() for name in own})
-    known = read(classes) if classes else classes_of_names(dict.fromkeys(texts))
+    known = read(classes) if classes else classes_of_names(texts)
 
     def places(id_: str) -> Labels:
         return tuple(sorted({find_class(name, known, f"class of '{id_}'") for name in names[id_]}))

@@ -50,7 +50,7 @@ def yolo(data: str, split: str = "val", root: str | None = None) -> ColumnImages
     ]
     return ColumnImages(
         name=f"{path.absolute().parent.name}-{split}",
-        classes=close_list(classes_of_names(dict.fromkeys(listed_names))),
+        classes=close_list(classes_of_names(listed_names)),
         fingerprint=fingerprint(*marks, *listed_names),
         parts=(columns,),
         remarks=(*_without_file(boxed), *_without_image(folders, images), *remarks),
