@@ -214,21 +214,22 @@ def test_images_of_unknown_size_are_counted(folder):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"score": -0.1}, "2 detections with a score outside 0…1, first"),
-        ({"score": "high"}, "2 detections with a score outside 0…1, first"),
-        ({"score": None}, "2 detections with a score outside 0…1, first"),
-        ({"image_id": 99}, "2 detections of images that the data does not have, first"),
-        (
-            {"category_id": 3},
-            r"2 detections with a category_id that the data does not have \('.+'\), first",
+        *(
+            ({"score": score_}, "with a score outside 0…1, first")
+            for score_ in (-0.1, 90.0, float("nan"), "0.9", None)
         ),
-        ({"category_id": [2]}, "2 detections with a category_id that the data does not have"),
-        ({"bbox": [5, 5, -1, 1]}, "2 detections with a box of negative size, first"),
-        ({"bbox": [5, 5, float("nan"), 1]}, "2 detections with a bbox that is not"),
+        *(({"image_id": id_}, "of images that the data does not have, first") for id_ in (99, "a")),
+        ({"category_id": 3}, r"with a category_id that the data does not have \('.+'\), first"),
+        *(
+            ({"category_id": id_}, "with a category_id that the data does not have")
+            for id_ in ([2], "2", 1.5)
+        ),
+        ({"bbox": [5, 5, -1, 1]}, "with a box of negative size, first"),
+        ({"bbox": [5, 5, float("nan"), 1]}, "with a bbox that is not"),
     ],
 )
 def test_invalid_saved_detections_are_counted(folder, change, message):
-    with pytest.raises(UsageError, match=message) as error:
+    with pytest.raises(UsageError, match=f"2 detections {message}") as error:
         score_saved(folder, [RESULT, {**RESULT, **change}, {**RESULT, **change}])
     assert "\n" not in str(error.value)
 
