@@ -243,15 +243,13 @@ def command(name: str | None = None) -> Callable[[Callable[..., None]], Callable
     """
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
-        app.command(name, help=_join_lines(function.__doc__ or ""))(expand_groups(function))
+        # one line per paragraph, which Typer wraps; it keeps other line ends
+        paragraphs = (function.__doc__ or "").split("\n\n")
+        text = "\n\n".join(" ".join(part.split()) for part in paragraphs)
+        app.command(name, help=text)(expand_groups(function))
         return function
 
     return register
-
-
-def _join_lines(text: str) -> str:
-    """A docstring with one line per paragraph, which Typer wraps; it keeps other line ends."""
-    return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
 
 
 def expand_groups(function: Callable[..., None]) -> Callable[..., None]:

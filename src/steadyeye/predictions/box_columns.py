@@ -60,7 +60,8 @@ def split_boxes(shards: Iterable[pa.Table]) -> tuple[pa.Table, CellBoxes]:
             for name in columns[kind].keys() - (equal if kind == OF_MODEL else set()):
                 columns[kind][name].append(part[name])
         rows += len(shard)
-        rest.append(_copy(shard.drop_columns(_list_names(shard))))
+        of_boxes = [name for name in shard.column_names if name.partition("_")[0] in KINDS]
+        rest.append(_copy(shard.drop_columns(of_boxes)))
     arrays = {kind: {name: own[name].array() for name in own} for kind, own in columns.items()}
     for name in equal:
         arrays[OF_MODEL][name] = arrays[OF_DATA][name]
@@ -116,11 +117,6 @@ def _read_parts(shard: pa.Table, name: str, first: int) -> Parts:
 
 def _values(shard: pa.Table, name: str) -> NDArray[Any]:
     return list_values(shard[name].combine_chunks())
-
-
-def _list_names(shard: pa.Table) -> list[str]:
-    """The names of a shard's box columns."""
-    return [name for name in shard.column_names if name.partition("_")[0] in KINDS]
 
 
 def _copy(table: pa.Table) -> pa.Table:

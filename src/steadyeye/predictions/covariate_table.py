@@ -11,10 +11,9 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.storage.files import Place
-from steadyeye.core.storage.text_columns import build_text_array
 from steadyeye.metrics.covariates.measures import COLUMNS
 from steadyeye.predictions.read import cells, read_sealed
-from steadyeye.predictions.schema import encode_numbers, numbers
+from steadyeye.predictions.schema import encode_numbers, encode_texts, numbers
 from steadyeye.predictions.shard_store import open_cell
 
 if TYPE_CHECKING:
@@ -35,8 +34,8 @@ def to_arrow(rows: "Sequence[MeasuredFrame]") -> pa.Table:
         name: encode_numbers(np.array([row.values.get(name, nan) for row in rows]), pa.float64())
         for name in COLUMNS
     }
-    ids = build_text_array([row.id for row in rows])
-    errors = build_text_array([row.error for row in rows])
+    ids = encode_texts([row.id for row in rows])
+    errors = encode_texts([row.error for row in rows])
     return pa.table({"id": ids, "error": errors, **columns})
 
 

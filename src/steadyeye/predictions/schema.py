@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from steadyeye.core.boxes import Boxes, BoxTable, Verified
 from steadyeye.core.disk_columns import DiskColumn
-from steadyeye.core.storage.text_columns import build_text_array
 from steadyeye.core.types import Labels, Tag
 
 TOP = 5  # the model's own best classes stored for the pictures
@@ -76,10 +75,10 @@ class Rows:
 def to_arrow(rows: Rows) -> pa.Table:
     """The Arrow table of a shard: id, group, truth, error, scores, answers, top and the tags."""
     columns: dict[str, Any] = {
-        "id": build_text_array(rows.ids),
-        "group": build_text_array(rows.groups),
+        "id": encode_texts(rows.ids),
+        "group": encode_texts(rows.groups),
         "truth": _encode_labels(rows.truths),
-        "error": build_text_array(rows.errors),
+        "error": encode_texts(rows.errors),
         "scores": _matrix(rows.scores, pa.float32()),
         **{name: encode_numbers(rows.answers[name], kind) for name, kind in ANSWERS.items()},
         "top": _matrix(rows.top, pa.int32()),
@@ -147,6 +146,15 @@ def encode_numbers(values: NDArray[Any], kind: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(content)])
 
 
+def encode_texts(texts: Sequence[str]) -> pa.Array:
+    """A column of texts, none missing."""
+    encoded = [text.encode() for text in texts]
+    ends = np.cumsum([0, *map(len, encoded)])
+    assert ends[-1] < 2**31, "a shard has fewer letters"
+    buffers = [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(b"".join(encoded))]
+    return pa.Array.from_buffers(pa.string(), len(texts), buffers)
+
+
 def _tag(values: Sequence[Tag | None]) -> pa.Array:
     first = next(value for value in values if value is not None)
     if isinstance(first, np.ndarray):
@@ -157,7 +165,7 @@ def _tag(values: Sequence[Tag | None]) -> pa.Array:
     if any(type(value) is not type(first) for value in values):
         return pa.array(values, kind)
     if kind == pa.string():
-        return build_text_array(list(map(str, values)))
+        return encode_texts(list(map(str, values)))
     # an integer beyond 64 bits is an error
     return encode_numbers(np.array(values, dtype=NUMBERS[kind]), kind)
 

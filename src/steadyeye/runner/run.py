@@ -183,11 +183,7 @@ class Cells:
         started = time.perf_counter()
         show_progress = self.watcher.begin(task.folder, cell.rows)
 
-        def advance(rows: int) -> None:
-            if self.check_held:
-                self.check_held()
-            show_progress(rows)
-
+        advance = _check_first(self.check_held, show_progress) if self.check_held else show_progress
         sums = Sums(partial(self.watcher.report_counts, task.folder))
         infers = self.predict is classify.predict
         # saved predictions are only copied: no model, nothing for other processes or to be cached
@@ -233,6 +229,16 @@ def _import_ray() -> Any:
         return importlib.import_module("steadyeye.runner.engines.ray")
     except ModuleNotFoundError as error:
         raise plugins.not_installed("the engine 'ray'", error) from error
+
+
+def _check_first(check: Check, advance: Callable[[int], None]) -> Callable[[int], None]:
+    """`advance` that raises where `check` does."""
+
+    def advance_if_held(rows: int) -> None:
+        check()
+        advance(rows)
+
+    return advance_if_held
 
 
 def begin_cell(out: Place, folder: Place, identity: Mapping[str, Any], watcher: Watcher) -> Cell:

@@ -42,7 +42,7 @@ CROWD = {"1": True, "true": True, "0": False, "false": False, "": False}
 Size: TypeAlias = tuple[int, int]
 
 
-class Entry(NamedTuple):
+class BoxLine(NamedTuple):
     """A line of a CSV file: a box in a frame."""
 
     video: str
@@ -149,7 +149,7 @@ def _of_csv(path: str) -> BoxFile:
     check_pixels(max(max(entry.corners) for entry in entries), f"'{path}'")
     names = sorted({entry.label for entry in entries})
     place = {name: i for i, name in enumerate(names)}
-    of_frame: dict[tuple[str, int], list[Entry]] = defaultdict(list)
+    of_frame: dict[tuple[str, int], list[BoxLine]] = defaultdict(list)
     for entry in entries:
         of_frame[entry.video, entry.frame].append(entry)
     videos: dict[str, dict[int, Boxes]] = defaultdict(dict)
@@ -161,7 +161,7 @@ def _of_csv(path: str) -> BoxFile:
     return BoxFile(classes, videos, repeats(len(entries) - count, len(entries)))
 
 
-def _row(row: Row) -> Entry:
+def _row(row: Row) -> BoxLine:
     corners, frame = [row.number(key) for key in CORNERS], row.whole("frame")
     video = compose(row.get("video"))
     label, crowd = " ".join(row.get("label").split()), row.get("crowd").lower()
@@ -175,4 +175,4 @@ def _row(row: Row) -> Entry:
             f"{row.place}: x0, y0, x1, y1 are {', '.join(map(row.get, CORNERS))}, a box of "
             "negative size; write corners, for width and height x0 + width and y0 + height"
         )
-    return Entry(video, frame, corners, label, CROWD[crowd])
+    return BoxLine(video, frame, corners, label, CROWD[crowd])

@@ -53,7 +53,9 @@ def hf(
                 name, backend="pil", **OWN_CODE
             )
             _check_sides(processor, name)
-            if _detects(transformers.AutoConfig.from_pretrained(name, **OWN_CODE)):
+            config = transformers.AutoConfig.from_pretrained(name, **OWN_CODE)
+            kinds = config.architectures or ()
+            if any(kind.endswith("ForObjectDetection") for kind in kinds):
                 return _detector((name, size), processor, classes, execution)
             module = _load((name, size), transformers.AutoModelForImageClassification)
         labels = read(classes) if classes else _labels(module.config)
@@ -76,12 +78,6 @@ def _check_sides(processor: Any, name: str) -> None:
         edge = sides.get("shortest_edge") or sides.get("longest_edge") or 1
         size = (sides.get("height", edge), sides.get("width", edge))
         check_size(size, f"{key} of the image processor of '{name}'")
-
-
-def _detects(config: Any) -> bool:
-    return any(
-        architecture.endswith("ForObjectDetection") for architecture in config.architectures or ()
-    )
 
 
 def _detector(
