@@ -87,20 +87,15 @@ def test_true_boxes_without_an_area_are_counted(folder):
     assert run.recall_at(0.5).value == pytest.approx(1 / 3)
 
 
-def test_without_an_empty_true_box_nothing_is_said_of_areas(folder):
-    assert not any("no area" in note for note in notes(folder)[1])
-
-
-def test_detections_of_classes_that_the_data_does_not_have_are_counted(folder):
+def test_classes_that_data_or_detector_lack_and_images_without_objects_are_counted(folder):
     _, caveats = notes(folder)
     assert (
         "4 detections left out: their 1 class is not in the data, first 'kite' in '1'"
     ) in caveats
-
-
-def test_classes_that_the_detector_does_not_have_are_named_next_to_others(folder):
-    _, caveats = notes(folder)
     assert "gnome: no class of detect_beyond maps to it (1 sample, first '2')" in caveats
+    assert caveats[0].endswith("1 image without any object, first '4'")
+    # no true box is empty
+    assert not any("no area" in note for note in caveats)
 
 
 def test_of_many_classes_that_the_detector_does_not_have_the_most_frequent_are_named(folder):
@@ -126,14 +121,9 @@ def test_of_many_classes_that_the_detector_does_not_have_the_most_frequent_are_n
     ) in caveats
 
 
-def test_images_without_objects_are_counted(folder):
-    _, caveats = notes(folder)
-    assert caveats[0].endswith("1 image without any object, first '4'")
-
-
 def test_boxes_within_their_image_get_no_caveat(folder):
     _, caveats = notes(folder, "inside", annotations=TRUTH[:1])
-    assert not [note for note in caveats if "reach out" in note or "left out" in note]
+    assert not [note for note in caveats if "extend beyond" in note or "left out" in note]
 
 
 def resize(folder, name, size):
@@ -224,21 +214,22 @@ def test_images_of_unknown_size_are_counted(folder):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"score": -0.1}, "2 detections with a score outside 0…1, first"),
-        ({"score": "high"}, "2 detections with a score outside 0…1, first"),
-        ({"score": None}, "2 detections with a score outside 0…1, first"),
-        ({"image_id": 99}, "2 detections of images that the data does not have, first"),
-        (
-            {"category_id": 3},
-            r"2 detections with a category_id that the data does not have \('.+'\), first",
+        *(
+            ({"score": score_}, "with a score outside 0…1, first")
+            for score_ in (-0.1, 90.0, float("nan"), "0.9", None)
         ),
-        ({"category_id": [2]}, "2 detections with a category_id that the data does not have"),
-        ({"bbox": [5, 5, -1, 1]}, "2 detections with a box of negative size, first"),
-        ({"bbox": [5, 5, float("nan"), 1]}, "2 detections with a bbox that is not"),
+        *(({"image_id": id_}, "of images that the data does not have, first") for id_ in (99, "a")),
+        ({"category_id": 3}, r"with a category_id that the data does not have \('.+'\), first"),
+        *(
+            ({"category_id": id_}, "with a category_id that the data does not have")
+            for id_ in ([2], "2", 1.5)
+        ),
+        ({"bbox": [5, 5, -1, 1]}, "with a box of negative size, first"),
+        ({"bbox": [5, 5, float("nan"), 1]}, "with a bbox that is not"),
     ],
 )
 def test_invalid_saved_detections_are_counted(folder, change, message):
-    with pytest.raises(UsageError, match=message) as error:
+    with pytest.raises(UsageError, match=f"2 detections {message}") as error:
         score_saved(folder, [RESULT, {**RESULT, **change}, {**RESULT, **change}])
     assert "\n" not in str(error.value)
 

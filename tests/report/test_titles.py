@@ -18,8 +18,9 @@ from test_wording import faults, mixed
 from title_worlds import ELSEWHERE, build_sections, pm, swept, worlds
 
 from steadyeye.core import plugins
-from steadyeye.core.claims import Claim, above, below, every, first, higher, leads
+from steadyeye.core.claims import Claim, above, below, every, first, higher
 from steadyeye.core.stats.intervals import Interval
+from steadyeye.core.stats.proportions import leads
 from steadyeye.core.types import Evaluated
 from steadyeye.degradation.curves import harm
 from steadyeye.metrics.degraded_accuracy import degraded_accuracy

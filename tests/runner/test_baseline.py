@@ -8,6 +8,9 @@ from two_class_pictures import DATA, name_model, write_pictures
 
 import steadyeye as se
 
+MODEL = name_model("always_white")
+WORDS = ("degrade", "--model", MODEL, "--data", DATA, "--operators", "posterize")
+
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
@@ -17,16 +20,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_the_reference_model_is_run_first_and_its_images_are_swept(folder):
-    words = [
-        "degrade",
-        "--model",
-        name_model("always_white"),
-        "--data",
-        DATA,
-        "--levels",
-        "0:30:30",
-    ]
-    words += ["--operators", "posterize"]
+    words = [*WORDS, "--levels", "0:30:30"]
     for _ in range(2):  # the second time everything is there
         done = steadyeye(*words, "--baseline", name_model("by_brightness"), "--out", "run")
         assert done.returncode == 0, done.stderr
@@ -47,15 +41,6 @@ def test_the_reference_model_is_run_first_and_its_images_are_swept(folder):
 
 
 def test_a_search_has_no_baseline(folder):
-    words = [
-        "degrade",
-        "--model",
-        name_model("always_white"),
-        "--data",
-        DATA,
-        "--operators",
-        "posterize",
-    ]
-    message = refused(*words, "--fast", "--baseline", name_model("by_brightness"), "--out", "run")
+    message = refused(*WORDS, "--fast", "--baseline", name_model("by_brightness"), "--out", "run")
     assert "fast=true searches among the images that each model gets right itself" in message
     assert not (folder / "run-baseline").exists()

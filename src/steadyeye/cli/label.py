@@ -147,8 +147,8 @@ def label(
         pairs = name_models([(cell.run, cell.predictions) for cell in cells])
         tables = [predictions for _, predictions in pairs]
         labelling = Labelling(how.votes or 1, _read_gold(root, how, options))
-        study = open_difference(root, tables, options, _read_stop(options), labelling)
-        is_enough = say_difference_before(study)
+        study = _open_difference(root, tables, options, labelling)
+        is_enough = _say_difference_before(study)
     else:
         study = _open_study(root, cells[0].predictions, options, how)
         is_enough = _say_before(root, study)
@@ -343,24 +343,25 @@ def _serve_study(
         stop.set()
 
 
-def open_difference(root: Path, tables: Sequence[Any], options: Any, stop: Any, how: Any) -> Any:
+def _open_difference(
+    root: Path, tables: Sequence[Any], options: StudyOptions, labelling: Any
+) -> Any:
     """The study of two models in a folder: a new one, or the existing one continued.
 
-    `tables`: the predictions of both. `options`: the `StudyOptions` of the command, with `stop`,
-    its `StopRule`, and `how`, its `Labelling`.
+    `tables`: the predictions of both.
     """
     from steadyeye.review.studies import study_folder
 
     first, second = tables
     if study_folder.is_begun(root):
-        planned = _plan_difference(first, second, options, stop) if options.asks else None
+        planned = _plan_difference(first, second, options) if options.asks else None
         return study_folder.resume_difference(root, (first, second), planned)
-    study = _plan_difference(first, second, options, stop)
-    study_folder.begin_study(root, study, first, how, second)
+    study = _plan_difference(first, second, options)
+    study_folder.begin_study(root, study, first, labelling, second)
     return study
 
 
-def say_difference_before(study: Any) -> bool:
+def _say_difference_before(study: Any) -> bool:
     """Prints the possible difference without any label; returns whether it is enough."""
     from steadyeye.metrics.label_studies.judge_difference import judge_difference
     from steadyeye.metrics.label_studies.model_difference import say_difference, say_possible
@@ -372,10 +373,9 @@ def say_difference_before(study: Any) -> bool:
     return result.enough
 
 
-def _plan_difference(first: Any, second: Any, options: Any, stop: Any) -> Any:
+def _plan_difference(first: Any, second: Any, options: StudyOptions) -> Any:
     """The study that the options describe. Raises `UsageError` for options of a single run."""
     from steadyeye.metrics.label_studies.difference_study import plan_difference
-    from steadyeye.metrics.label_studies.question import parse_question
     from steadyeye.metrics.label_studies.study import parse_premise
 
     if options.decide is not None:
@@ -393,8 +393,8 @@ def _plan_difference(first: Any, second: Any, options: Any, stop: Any) -> Any:
     return plan_difference(
         first,
         second,
-        parse_question(options.metric or "pm_k"),
+        _read_question(options),
         parse_premise(options.premise) if options.premise else None,
         seed=options.seed or 0,
-        stop=stop,
+        stop=_read_stop(options),
     )

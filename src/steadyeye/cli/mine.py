@@ -18,7 +18,7 @@ from steadyeye.cli.options import (
     command,
     job_flags,
 )
-from steadyeye.cli.progress import ProgressWatcher, watching
+from steadyeye.cli.progress import Bars, Lines, watching
 from steadyeye.cli.run import NECESSARY, read_job
 from steadyeye.cli.run_report import show_report
 from steadyeye.cli.terminal import say, show, show_table
@@ -82,7 +82,7 @@ def mine(
 
 
 def _runs(
-    inputs: Sequence[Path], flags: Mapping[str, Any], watcher: ProgressWatcher
+    inputs: Sequence[Path], flags: Mapping[str, Any], watcher: Bars | Lines
 ) -> tuple[list["Place"], list["Source"]]:
     """The finished runs to mine: the given ones, or one that is computed or continued in --out."""
     from steadyeye.predictions.json_record import check_results

@@ -227,14 +227,11 @@ class ProgressOptions:
         return "none" if self.quiet else self.progress
 
 
-JOB_NAMES = {
-    "model": "models",
-    **{name: name for name in ("data", "out", "metrics", "class_map", "reduce", "on_error")},
-    "class_list": "class_list",
-    **{name: name for name in ("batch", "workers", "engine", "address", "cache")},
-    **{name: name for name in ("operators", "levels", "seed", "fast")},
-}
-"""Option → its name in a job."""
+JOB_OPTIONS = frozenset(
+    {"data", "out", "metrics", "class_map", "class_list", "reduce", "on_error", "batch", "workers"}
+    | {"engine", "address", "cache", "operators", "levels", "seed", "fast"}
+)
+"""Options with the same name in a job."""
 
 
 def command(name: str | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -246,15 +243,13 @@ def command(name: str | None = None) -> Callable[[Callable[..., None]], Callable
     """
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
-        app.command(name, help=_join_lines(function.__doc__ or ""))(expand_groups(function))
+        # one line per paragraph, which Typer wraps; it keeps other line ends
+        paragraphs = (function.__doc__ or "").split("\n\n")
+        text = "\n\n".join(" ".join(part.split()) for part in paragraphs)
+        app.command(name, help=text)(expand_groups(function))
         return function
 
     return register
-
-
-def _join_lines(text: str) -> str:
-    """A docstring with one line per paragraph, which Typer wraps; it keeps other line ends."""
-    return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
 
 
 def expand_groups(function: Callable[..., None]) -> Callable[..., None]:
@@ -295,7 +290,9 @@ def job_flags(*groups: Any, **options: Any) -> dict[str, Any]:
     """
     values = {field.name: getattr(group, field.name) for group in groups for field in fields(group)}
     values |= options
-    flags = {JOB_NAMES[name]: value for name, value in values.items() if name in JOB_NAMES}
+    flags = {name: value for name, value in values.items() if name in JOB_OPTIONS}
+    if "model" in values:
+        flags["models"] = values["model"]
     for name in ("metrics", "operators"):
         flags[name] = join_options(flags.get(name))
     if values.get("no_cache"):

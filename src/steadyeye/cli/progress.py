@@ -7,8 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from rich.cells import cell_len
 from rich.live import Live
@@ -23,44 +22,10 @@ EVERY = 1.0  # seconds between two lines of a cell
 LONGEST, SHORTEST = 40, 10  # columns of a bar
 
 
-class ProgressWatcher(Protocol):
-    """A watcher of a run, used in a `with` block."""
+def watching(form: str) -> "Bars | Lines":
+    """The watcher that shows progress as `bar`, `json` or `none`, to be used in a `with` block.
 
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
-    def begin(self, name: str, rows: int | None, done: int = 0) -> Callable[[int], None]:
-        """As of `runner.run.Watcher` and `training.loop.Watcher`.
-
-        `rows`: None where nobody knows how many there are.
-        """
-        ...
-
-    def show_loss(self, name: str, loss: float) -> None:
-        """As of `training.loop.Watcher`."""
-        ...
-
-    def report_resumed(self, name: str, finished: int, shards: int) -> None:
-        """As of `runner.run.Watcher`."""
-        ...
-
-    def report_counts(self, name: str, counts: Mapping[str, float]) -> None:
-        """As of `runner.run.Watcher`."""
-        ...
-
-    def say(self, line: str) -> None:
-        """As of `runner.run.Watcher`."""
-        ...
-
-
-def watching(form: str) -> ProgressWatcher:
-    """The watcher that shows progress as `bar`, `json` or `none`.
-
-    Raises `UsageError` for other words.
+    A `Watcher` of `runner.run` and of `training.loop`. Raises `UsageError` for other words.
     """
     if form not in ("bar", "json", "none"):
         raise unknown("progress", form, ("bar", "json", "none"))

@@ -133,13 +133,12 @@ def _agree(row: Mapping[str, Any], value: float | None, stage: str, who: str) ->
 
 def _comments(comments: Sequence[Mapping[str, Any]]) -> StatusTable:
     names = ("stage", "item", "reviewer", "answer", "comment")
-    rows = [tuple(_clean_text(row[name]) for name in names) for row in comments]
+    rows = [
+        # on one line, without control characters of terminals
+        tuple("".join(c if c.isprintable() else " " for c in row[name]) for name in names)
+        for row in comments
+    ]
     return StatusTable(names, 0, rows)
-
-
-def _clean_text(text: str) -> str:
-    """A text on one line, without control characters of terminals."""
-    return "".join(sign if sign.isprintable() else " " for sign in text)
 
 
 def _changes(impacts: Sequence[Mapping[str, Any]]) -> StatusTable:

@@ -1,5 +1,6 @@
 """The commands that write the results of runs for other tools: rows, model cards."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -43,7 +44,7 @@ def rows(
 def _write_results(cells: Sequence[tuple["Place", "Predictions"]], out: Path) -> None:
     """Writes the detections of the only model and data as COCO's results."""
     from steadyeye.core.storage.files import write_output
-    from steadyeye.predictions.coco_results import encode_results
+    from steadyeye.predictions.coco_results import list_results
 
     if len(cells) != 1:
         several = ", ".join(f"{p.model} on {p.data}" for _, p in cells)
@@ -59,10 +60,10 @@ def _write_results(cells: Sequence[tuple["Place", "Predictions"]], out: Path) ->
             ".arrow or .csv"
         )
     ids = _read_category_ids(run)
-    write_output(out, encode_results(predictions, ids))
-    count = 0 if predictions.detections is None else len(predictions.detections)
+    results = list_results(predictions, ids)
+    write_output(out, json.dumps(results).encode())
     say(
-        f"{number_of(count, 'detection')}, categories numbered "
+        f"{number_of(len(results), 'detection')}, categories numbered "
         f"{'as in the annotations' if ids else '1, 2, … in the order of the classes'}"
     )
     show(str(out))

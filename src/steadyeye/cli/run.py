@@ -2,7 +2,6 @@
 
 import re
 import shutil
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -34,7 +33,7 @@ from steadyeye.cli.options import (
 from steadyeye.cli.progress import watching
 from steadyeye.cli.run_report import check_trackers, finish_run, report_files
 from steadyeye.cli.terminal import say, show
-from steadyeye.core.errors import UsageError
+from steadyeye.core.errors import UsageError, find_repeated
 from steadyeye.core.format import number_of
 from steadyeye.core.spec import parse, split
 from steadyeye.core.storage.files import Place, place
@@ -201,23 +200,19 @@ def check(
     say_assumed(checked_job.models, [task.model for task in checked.tasks])
     for task in checked.tasks:
         mapped = sum(bool(members) for members in task.class_map.members)
+        others = len(task.class_map.others)
+        foreign = f", {others:,} of them not in the data" if others else ""
         say(
             f"{task.model.name} on {task.source.name}: {number_of(len(task.source), 'sample')}, "
             f"{mapped} of {number_of(len(task.class_map.members), 'class')} "
             f"({task.class_map.origin}), "
-            f"{_competing(task.class_map.competing, len(task.class_map.others))}"
+            f"{number_of(task.class_map.competing, 'class competes', 'classes compete')}{foreign}"
         )
         for line in describe_matches(task.class_map):
             say(f"  {line}")
         for note in task.identity["data"]["notes"]:
             say(f"  {note}")
     show("nothing is wrong")
-
-
-def _competing(competing: int, others: int) -> str:
-    """How many classes compete in a prediction, and how many of them the data does not have."""
-    more = f", {others:,} of them not in the data" if others else ""
-    return f"{number_of(competing, 'class competes', 'classes compete')}{more}"
 
 
 @command()
@@ -311,7 +306,7 @@ def read_job(
         for text, spec in zip(texts, specs, strict=True):
             if text != spec:
                 show(f"{kind} {text}: {spec}")
-        twice = [spec for spec, times in Counter(specs).items() if times > 1]
+        twice = find_repeated(specs)
         if twice:
             raise UsageError(f"the {kind} {twice[0]} is given twice; give it once")
     return full

@@ -1,6 +1,5 @@
 """The commands that make a set for review, and propose labels for one."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -12,7 +11,7 @@ import typer
 from steadyeye.cli.options import ClassMap, Models, ProgressOptions, command
 from steadyeye.cli.progress import watching
 from steadyeye.cli.terminal import progress_console, say, show
-from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.errors import UsageError, find_repeated, unknown
 from steadyeye.core.format import number_of, quote_word
 from steadyeye.core.spec import Spec, parse
 
@@ -262,8 +261,8 @@ def propose(
 
 def _check_distinct_videos(run: str, run_tables: "Sequence[tuple[Place, Predictions]]") -> None:
     """Raises `UsageError` where two tables have a video of one name: labels would be joined."""
-    times = Counter(video for _, table in run_tables for video in table.clusters[0].tolist())
-    repeated = [video for video, count in times.items() if count > 1]
+    videos = (video for _, table in run_tables for video in table.clusters[0].tolist())
+    repeated = find_repeated(videos)
     if repeated:
         raise UsageError(
             f"'{repeated[0]}' of '{run}' was predicted by several detectors, or two of its data "

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from math import comb
 
 from steadyeye.core.format import Ranged
 
@@ -70,15 +69,3 @@ def every(text: str, claims: Sequence[Claim]) -> Claim:
 def first(claims: Iterable[Claim]) -> Claim | None:
     """The first claim that is supported; None if none is, so that the title is a question."""
     return next((claim for claim in claims if claim.is_supported), None)
-
-
-def leads(most: int, second: int) -> bool:
-    """Whether the largest of several counts is significantly the largest.
-
-    `most`, `second`: the largest and the next one, of independent units (videos, not frames). The
-    exact two-sided test of the two alone keeps its level though both were chosen by their counts:
-    Hung and Fithian, "Rank Verification for Exponential Families", Annals of Statistics 47, 2019.
-    """
-    n = most + second
-    tail = sum(comb(n, i) for i in range(most, n + 1)) / 2**n
-    return most > second and 2 * tail <= ALPHA

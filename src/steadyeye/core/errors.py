@@ -2,6 +2,7 @@
 
 import errno
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from difflib import get_close_matches
 from typing import TypeVar
@@ -99,6 +100,11 @@ def shorten(text: str, most: int = 200) -> str:
     """A text for an error: in one line, cut after `most`."""
     line = "".join(letter if letter.isprintable() else " " for letter in text[: most + 1])
     return line if len(text) <= most else f"{line[:most]}…"
+
+
+def find_repeated(values: Iterable[Value]) -> list[Value]:
+    """The values that occur more than once, in the order of their first occurrence."""
+    return [value for value, times in Counter(values).items() if times > 1]
 
 
 def one_line(error: BaseException, most: int = 240) -> str:

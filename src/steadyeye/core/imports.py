@@ -4,8 +4,9 @@ import importlib
 import importlib.util
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from steadyeye.core.code_permission import check_code
 from steadyeye.core.errors import UsageError, suggest
@@ -21,6 +22,16 @@ def attribute(path: str) -> Any:
         near = suggest(name, [text for text in vars(loaded) if not text.startswith("_")])
         raise UsageError(f"'{path}': the module '{module}' has no '{name}'{near}")
     return getattr(loaded, name)
+
+
+def user_function(path: str) -> Callable[..., Any]:
+    """The function at `package.module:name`. Raises `UsageError` if there is none."""
+    function = attribute(path)
+    if not callable(function):
+        raise UsageError(
+            f"'{path}' is a {type(function).__name__}, not a function; give the path of a function"
+        )
+    return cast(Callable[..., Any], function)
 
 
 def user_module(name: str, path: str) -> Any:

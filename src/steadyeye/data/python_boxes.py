@@ -1,14 +1,13 @@
 """Boxes as other libraries hold them: of torchvision and torchmetrics, MAITE, supervision, COCO."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.boxes import Boxes, from_sides
-from steadyeye.core.boxes import boxes as make_boxes
+from steadyeye.core.boxes import from_sides
 from steadyeye.core.errors import UsageError, one_line
 
 CATEGORY_KEYS = ("category", "categories", "label", "labels", "class")
@@ -153,8 +152,3 @@ def _read_classes(labels: Any) -> tuple[int | str, ...]:
         elif isinstance(value, bool) or not isinstance(value, int | str):
             raise ValueError(f"the label {value!r} is neither a number nor a name")
     return tuple(classes)
-
-
-def number_boxes(row: BoxRow, labels: Sequence[int]) -> Boxes:
-    """The true boxes of an image, with labels as places among the classes."""
-    return make_boxes(row.corners, labels, row.crowd, row.area)

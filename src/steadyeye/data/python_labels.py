@@ -6,7 +6,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.boxes import Boxes
+from steadyeye.core.boxes import Boxes, boxes
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Classes, Labels
 from steadyeye.data.classes.class_lists import (
@@ -15,7 +15,7 @@ from steadyeye.data.classes.class_lists import (
     read_given,
     read_index_to_label,
 )
-from steadyeye.data.python_boxes import CATEGORY_KEYS, BoxRow, holds_boxes, number_boxes, read_boxes
+from steadyeye.data.python_boxes import CATEGORY_KEYS, BoxRow, holds_boxes, read_boxes
 from steadyeye.data.python_items import LABEL_KEYS, ask, describe, read_array
 
 Label: TypeAlias = int | str | tuple[int | str, ...] | NDArray[Any] | BoxRow | None
@@ -166,7 +166,7 @@ def number_label_boxes(label: Label, known: Classes | None, name: str) -> Boxes:
     places = [number_label(part, known, name) for part in label.labels]
     if any(len(place) != 1 for place in places):
         raise UsageError(f"'{name}' has a box with the label −1; leave such boxes out")
-    return number_boxes(label, [place[0] for place in places])
+    return boxes(label.corners, [place[0] for place in places], label.crowd, label.area)
 
 
 def _list_parts(label: Label) -> tuple[int | str, ...]:

@@ -52,14 +52,16 @@ def split_boxes(shards: Iterable[pa.Table]) -> tuple[pa.Table, CellBoxes]:
             del columns[OF_MODEL]
             equal = set()
         parts = {name: _read_parts(shard, name, rows) for name in columns}
-        for name in _find_unequal(parts, equal):
-            equal.remove(name)
+        unequal = {n for n in equal if not np.array_equal(parts[OF_DATA][n], parts[OF_MODEL][n])}
+        equal -= unequal
+        for name in unequal:
             columns[OF_MODEL][name].append(columns[OF_DATA][name].array())
         for kind, part in parts.items():
             for name in columns[kind].keys() - (equal if kind == OF_MODEL else set()):
                 columns[kind][name].append(part[name])
         rows += len(shard)
-        rest.append(_copy(shard.drop_columns(_list_names(shard))))
+        of_boxes = [name for name in shard.column_names if name.partition("_")[0] in KINDS]
+        rest.append(_copy(shard.drop_columns(of_boxes)))
     arrays = {kind: {name: own[name].array() for name in own} for kind, own in columns.items()}
     for name in equal:
         arrays[OF_MODEL][name] = arrays[OF_DATA][name]
@@ -95,13 +97,6 @@ def _make_table(columns: Mapping[str, NDArray[Any]]) -> BoxTable:
     return BoxTable(**{**columns, "score": score.array()})
 
 
-def _find_unequal(parts: Mapping[str, Parts], names: Iterable[str]) -> list[str]:
-    """The columns in which both tables of detections differ."""
-    return [
-        name for name in names if not np.array_equal(parts[OF_DATA][name], parts[OF_MODEL][name])
-    ]
-
-
 def _read_parts(shard: pa.Table, name: str, first: int) -> Parts:
     """The columns of a shard's boxes; `first`: the number of its first image."""
     counts = np.diff(numbers(shard[f"{name}_label"].combine_chunks().offsets))
@@ -122,11 +117,6 @@ def _read_parts(shard: pa.Table, name: str, first: int) -> Parts:
 
 def _values(shard: pa.Table, name: str) -> NDArray[Any]:
     return list_values(shard[name].combine_chunks())
-
-
-def _list_names(shard: pa.Table) -> list[str]:
-    """The names of a shard's box columns."""
-    return [name for name in shard.column_names if name.partition("_")[0] in KINDS]
 
 
 def _copy(table: pa.Table) -> pa.Table:

@@ -1,6 +1,5 @@
 """Detections in the results format of COCO, which pycocotools and similar tools read."""
 
-import json
 from collections.abc import Sequence
 
 import numpy as np
@@ -52,8 +51,3 @@ def list_results(
             strict=True,
         )
     ]
-
-
-def encode_results(predictions: Predictions, category_ids: Sequence[int] | None = None) -> bytes:
-    """The output of `list_results`, as JSON."""
-    return json.dumps(list_results(predictions, category_ids)).encode()

@@ -1,6 +1,5 @@
 """Reads sealed predictions; incomplete or altered ones raise an error with the reason."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.boxes import OOD, BoxTable, areas, take
 from steadyeye.core.disk_columns import release_pages, return_free_memory, split_entries
-from steadyeye.core.errors import UsageError, list_texts, unknown
+from steadyeye.core.errors import UsageError, find_repeated, list_texts, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.predictions import LOW_SCORE, Predictions
 from steadyeye.core.storage.arrow_files import read_arrow
@@ -159,29 +158,21 @@ def _shard(folder: Place, entry: dict[str, Any]) -> pa.Table:
     return read_arrow(path, content)
 
 
-def _list_columns(stored: Sequence[str], boxes: CellBoxes) -> tuple[str, ...]:
-    """The columns of a cell; detections are one also where there are no true boxes."""
-    detections = () if boxes.raw_detections is None else ("detections",)
-    return tuple(dict.fromkeys((*stored, *detections)))
-
-
 def _predictions(cell: Cell, table: pa.Table, boxes: CellBoxes) -> Predictions:
     """The predictions of a cell; `table`: its columns that are not of boxes."""
     ids = _read_texts(table["id"])
-    if not _are_distinct(ids):
-        twice = [id_ for id_, times in Counter(ids.tolist()).items() if times > 1]
-        raise UsageError(
-            f"{number_of(len(twice), 'id')} more than once in '{cell.folder}', first "
-            f"'{twice[0]}'; give every sample its own id"
-        )
+    _check_distinct(ids, cell.folder)
     identity = cell.identity
     tags = [name for name in table.column_names if name.startswith("tag:")]
+    # detections are a column also where there are no true boxes
+    detections = () if boxes.raw_detections is None else ("detections",)
+    parents = identity["data"].get("parents")
     return Predictions(
         model=identity["model"]["name"],
         data=identity["data"]["name"],
         classes=tuple(identity["classes"]),
         model_classes=tuple(identity["model"]["classes"]),
-        columns=_list_columns(identity["data"]["columns"], boxes),
+        columns=tuple(dict.fromkeys((*identity["data"]["columns"], *detections))),
         ids=ids,
         groups=_read_texts(table["group"]),
         truth=membership(table["truth"], len(identity["classes"])),
@@ -201,7 +192,7 @@ def _predictions(cell: Cell, table: pa.Table, boxes: CellBoxes) -> Predictions:
         others=np.array(identity.get("others", []), dtype=np.int64),
         model_mark=identity["model"]["fingerprint"],
         recipe=identity["model"]["recipe"],
-        parents=_parents(identity["data"].get("parents")),
+        parents=None if parents is None else tuple(map(tuple, parents)),
         verified=verified_from_arrow(table),
         stored={name: numbers(table[name]) for name in ANSWERS if name in table.column_names},
         notes=(
@@ -232,12 +223,16 @@ def _read_texts(column: pa.ChunkedArray) -> NDArray[np.str_]:
     return np.concatenate(pieces)
 
 
-def _are_distinct(texts: NDArray[np.str_]) -> bool:
-    """Whether no text occurs twice."""
-    pieces = (texts[start : start + PIECE].tolist() for start in range(0, len(texts), PIECE))
-    hashes = np.fromiter(map(hash, chain.from_iterable(pieces)), np.int64, len(texts))
-    # texts with different hashes differ; equal hashes need the texts
-    return len(np.unique(hashes)) == len(texts) or len(set(texts.tolist())) == len(texts)
+def _check_distinct(ids: NDArray[np.str_], folder: Place) -> None:
+    """Raises `UsageError` for an id that occurs twice."""
+    pieces = (ids[start : start + PIECE].tolist() for start in range(0, len(ids), PIECE))
+    hashes = np.fromiter(map(hash, chain.from_iterable(pieces)), np.int64, len(ids))
+    # ids with different hashes differ; equal hashes need the ids
+    if len(np.unique(hashes)) < len(ids) and (twice := find_repeated(ids.tolist())):
+        raise UsageError(
+            f"{number_of(len(twice), 'id')} more than once in '{folder}', first '{twice[0]}'; "
+            "give every sample its own id"
+        )
 
 
 def _read_class_of(identity: Mapping[str, Any]) -> NDArray[np.int64]:
@@ -246,10 +241,6 @@ def _read_class_of(identity: Mapping[str, Any]) -> NDArray[np.int64]:
     for label, members in enumerate(identity["members"]):
         destinations[members] = label
     return destinations
-
-
-def _parents(lists: list[list[int]] | None) -> tuple[tuple[int, ...], ...] | None:
-    return None if lists is None else tuple(map(tuple, lists))
 
 
 def _tag(column: pa.ChunkedArray) -> Any:

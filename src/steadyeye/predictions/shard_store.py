@@ -33,7 +33,6 @@ from steadyeye.core.storage.files import (
     write_lightly,
 )
 from steadyeye.predictions.json_record import CELL, MEND, read_content, read_record, write_record
-from steadyeye.predictions.schema import Rows, to_arrow
 
 
 @dataclass(frozen=True)
@@ -128,13 +127,8 @@ def open_cell(folder: Place) -> Cell:
     return Cell(folder, read_record(folder / "cell.json", CELL, ("rows", "shard_rows")))
 
 
-def write_shard(cell: Cell, shard: int, rows: Rows) -> None:
-    """Writes a shard atomically: even after a crash it is complete or absent."""
-    write_table(cell, shard, to_arrow(rows))
-
-
 def write_table(cell: Cell, shard: int, table: pa.Table) -> None:
-    """Writes the Arrow table of a shard, as `write_shard` does."""
+    """Writes the Arrow table of a shard atomically: even after a crash it is complete or absent."""
     write_content(cell, shard, encode_table(table))
 
 
@@ -147,7 +141,7 @@ def encode_table(table: pa.Table) -> bytes:
 
 
 def write_content(cell: Cell, shard: int, content: bytes) -> None:
-    """Writes the file of a shard, as `write_shard` does."""
+    """Writes the file of a shard, as `write_table` does."""
     of = {"bytes": len(content), "sha256": digest(content).hexdigest(), "cell": cell.fingerprint}
     mark = encode(of)
     if isinstance(cell.folder, Path):

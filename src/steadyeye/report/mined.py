@@ -74,7 +74,7 @@ def build_candidates(mined: Mined, content: Mapping[str, Any]) -> Candidates:
         )
         for item, mistake in zip(content["annotations"], mined.ranked, strict=True)
     )
-    classes = classes_of_names(dict.fromkeys(names.values()))
+    classes = classes_of_names(names.values())
     return Candidates(classes, tuple(names), tuple(files.values()), boxes)
 
 

@@ -216,8 +216,6 @@ def _hash_contents(
     source: Source, before: ContentHashes | None, store: "Store | None"
 ) -> ContentHashes:
     """The current hashes of a source's images."""
-    from steadyeye.degradation.sweep import Sweep
-
     source = source.base if isinstance(source, Sweep) else source
     files = source.files() if isinstance(source, OfFiles) else None
     if files is None:

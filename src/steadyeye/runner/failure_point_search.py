@@ -41,7 +41,8 @@ def search(job: Job, task: Task, complete: Complete) -> Iterator[list[str]]:
     """
     sweep = task.source
     assert isinstance(sweep, Sweep), "a search is planned over a sweep"
-    if measures_boxes(task):
+    # of a detector mAP and objects are searched for, rather than accuracy
+    if task.detects and "boxes" in sweep.columns:
         yield from _bisect(job, task, sweep, complete)
         return
     first = read(complete(task))
@@ -75,11 +76,6 @@ def _plan_round(task: Task, sweep: Sweep, cells: NDArray[np.int32], number: int)
     identity["data"] = {**task.identity["data"], "fingerprint": source.fingerprint}
     folder = f"{task.folder}-round{number:02d}"
     return replace(task, source=source, folder=folder, identity=identity)
-
-
-def measures_boxes(task: Task) -> bool:
-    """Whether mAP and objects are searched for, rather than accuracy."""
-    return task.detects and "boxes" in task.source.columns
 
 
 def _bisect(job: Job, task: Task, sweep: Sweep, complete: Complete) -> Iterator[list[str]]:

@@ -200,7 +200,7 @@ class Pipeline:
     def _look_up(self, cache: Cache, items: Sequence[InferenceItem]) -> dict[bytes, CachedAnswer]:
         """Fills in the items whose answers are in the cache; returns what it holds, by key."""
         with self.stopwatch.time_stage("cache"):
-            answers = cache.get([item.key for item in items if item.key])
+            answers = cache.store.get([item.key for item in items if item.key])
             for item in items:
                 self._fill_in(cache, item, answers)
         return answers

@@ -137,7 +137,9 @@ def _complete(
         "shard_rows": size,
     }
     folder = folder_of(run, data.data, data.fingerprint)
-    _check_version(folder, identity)
+    path = folder / "cell.json"
+    if path.is_file() and read_content(path) not in (None, identity):
+        raise UsageError(f"'{folder}' was measured by another version; delete it and measure again")
     cell = begin_cell(run, folder, identity, watcher)
     finished = cell.list_finished()
     if finished:
@@ -162,12 +164,6 @@ def _complete(
     seal(cell)
     seconds = round(time.perf_counter() - started, 3)
     log(run, "measured", cell=cell.folder.name, found=len(finished), seconds=seconds)
-
-
-def _check_version(folder: Place, identity: Mapping[str, object]) -> None:
-    path = folder / "cell.json"
-    if path.is_file() and read_content(path) not in (None, identity):
-        raise UsageError(f"'{folder}' was measured by another version; delete it and measure again")
 
 
 @contextmanager

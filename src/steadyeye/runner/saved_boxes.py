@@ -6,7 +6,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.boxes import OOD, check_pixels
+from steadyeye.core.boxes import OOD, check_pixels, iou
 from steadyeye.core.disk_columns import release_pages
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
@@ -32,28 +32,14 @@ def on_true_boxes(entries: SavedEntries, of_sample: Grouping, source: Source) ->
         if truth is None:
             continue
         real = ~truth.crowd & (truth.labels != OOD)
-        best, share = _overlaps(entries.corners(places), truth.boxes[real])
-        on_one = share > IOU
+        if not real.any():
+            continue
+        overlaps = iou(entries.corners(places), truth.boxes[real])
+        on_one = overlaps.max(axis=1) > IOU
         numbers.append(entries.category[places[on_one]])
-        labels.append(truth.labels[real][best[on_one]].astype(np.int64))
+        labels.append(truth.labels[real][overlaps[on_one].argmax(axis=1)].astype(np.int64))
     none = np.zeros(0, dtype=np.int64)
     return np.concatenate([none, *numbers]), np.concatenate([none, *labels])
-
-
-def _overlaps(
-    detected: NDArray[np.float64], truth: NDArray[np.float64]
-) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """Of each box the place of the one it overlaps most, and their IoU; 0 where there is none."""
-    if not len(truth):
-        return np.zeros(len(detected), dtype=np.intp), np.zeros(len(detected))
-    low = np.maximum(detected[:, None, :2], truth[None, :, :2])
-    high = np.minimum(detected[:, None, 2:], truth[None, :, 2:])
-    common = np.clip(high - low, 0, None).prod(axis=2)
-    own, other = ((boxes[:, 2:] - boxes[:, :2]).prod(axis=1) for boxes in (detected, truth))
-    union = own[:, None] + other[None] - common
-    share = np.divide(common, union, out=np.zeros_like(common), where=union > 0)
-    best = share.argmax(axis=1)
-    return best, share[np.arange(len(detected)), best]
 
 
 def check_sides(entries: SavedEntries, of_sample: Grouping, source: Source, name: str) -> None:

@@ -163,15 +163,14 @@ def parse(text: str) -> SavedEntries | None:
 
 def _are_in_range(entries: SavedEntries) -> bool:
     """Whether sides are finite, none is negative, and scores are in 0…1."""
-
-    def is_in_range(piece: slice) -> bool:
+    for piece in list_pieces(len(entries)):
         sides, score = entries.sides[piece], entries.score[piece]
         in_order = np.isfinite(sides).all() and (sides[:, 2:] >= 0).all()
-        in_range = bool(in_order and ((score >= 0) & (score <= 1)).all())
+        in_range = in_order and ((score >= 0) & (score <= 1)).all()
         release_pages()
-        return in_range
-
-    return all(map(is_in_range, list_pieces(len(entries))))
+        if not in_range:
+            return False
+    return True
 
 
 def text(value: object) -> str:

@@ -16,13 +16,9 @@ from steadyeye.core.errors import UsageError, list_texts
 from steadyeye.core.format import number_of
 from steadyeye.core.types import Classes, Source
 from steadyeye.data.classes import class_mapping
-from steadyeye.data.classes.class_lists import from_names, shipped_classes
+from steadyeye.data.classes.class_lists import COCO_IDS, from_names, shipped_classes
 from steadyeye.runner.saved_boxes import ENOUGH, Matches, on_true_boxes
 from steadyeye.runner.saved_entries import SavedEntries
-
-GAPS = {12, 26, 29, 30, 45, 66, 68, 69, 71, 83}
-COCO_NUMBERS = tuple(number for number in range(1, 91) if number not in GAPS)
-"""COCO's own ids of its 80 categories."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,9 +149,9 @@ def namings(source: Source, classes: Classes | None, base: str | None) -> list[N
     if (
         own
         and from_names(own.names).names == shipped_classes("coco").names
-        and count == len(COCO_NUMBERS)
+        and count == len(COCO_IDS)
     ):
-        by_name["coco"] = Naming("COCO's own numbers, 1 to 90", _number_classes(COCO_NUMBERS))
+        by_name["coco"] = Naming("COCO's own numbers, 1 to 90", _number_classes(COCO_IDS))
     return list(by_name.values())
 
 

@@ -1,13 +1,12 @@
 """Saved predictions: scored like any model's, without the model and without the pixels."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.errors import UsageError, find_repeated, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.files import Place
@@ -91,7 +90,7 @@ def ready(saved: SavedPredictions, task: Task) -> Task:
 
 def _once(path: Place, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len({key for key, _ in pairs}) != len(pairs):
-        twice = [key for key, times in Counter(key for key, _ in pairs).items() if times > 1]
+        twice = find_repeated(key for key, _ in pairs)
         raise UsageError(
             f"'{path}' has {number_of(len(twice), 'id')} twice, first '{twice[0]}'; keep one "
             "prediction per id"

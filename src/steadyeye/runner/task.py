@@ -81,11 +81,12 @@ def task(
     ]
     if how:
         identity["sweep"] = how.about()
+    folder = f"{model[1].name}@{source[1].name}"
     return Task(
         model[1],
         source[1],
         class_map,
-        _folder(model[1], source[1]),
+        "".join(c if c.isalnum() or c in "@._-+" else "_" for c in folder),
         identity,
         stages(model[1]),
         detects(model[1]),
@@ -220,11 +221,6 @@ def _unreached_notes(model: Model, source: Source, class_map: ClassMap) -> list[
             f"each in at most {number_of(times[shown_labels[-1]], 'sample')}"
         )
     return notes
-
-
-def _folder(model: Model, source: Source) -> str:
-    text = f"{model.name}@{source.name}"
-    return "".join(c if c.isalnum() or c in "@._-+" else "_" for c in text)
 
 
 def distinct(tasks: Sequence[Task]) -> tuple[Task, ...]:

@@ -16,8 +16,8 @@ from typing import Any, Generic, TypeVar
 
 from steadyeye.core.abilities import Samples, Stepwise
 from steadyeye.core.types import Source
-from steadyeye.predictions.schema import Rows
-from steadyeye.predictions.shard_store import Cell, write_shard
+from steadyeye.predictions.schema import Rows, to_arrow
+from steadyeye.predictions.shard_store import Cell, write_table
 
 AHEAD = 4  # images that wait for the model at most, so that memory stays flat
 
@@ -192,8 +192,8 @@ def complete(
     workers: int,
     advance: Callable[[int], None],
     report_times: Callable[[Mapping[str, float]], None] = lambda _: None,
-) -> int:
-    """Computes the shards of a cell that are not there yet; returns how many were.
+) -> None:
+    """Computes the shards of a cell that are not there yet.
 
     `workers`: threads, 0 for one a core. `advance` is called with the rows of each finished shard,
     those finished before first, and `report_times` with the sums of its stopwatch. An error or an
@@ -210,14 +210,13 @@ def complete(
 
         def finish() -> None:
             started = time.perf_counter()
-            write_shard(cell, shard, rows)
+            write_table(cell, shard, to_arrow(rows))
             report_times(took | {"write": time.perf_counter() - started})
             advance(len(rows.ids))
 
         return finish
 
     share(cell, work, workers)
-    return len(finished)
 
 
 def share(cell: Cell, work: Work, workers: int) -> None:

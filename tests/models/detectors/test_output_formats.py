@@ -12,7 +12,7 @@ from steadyeye.core import plugins
 from steadyeye.core.boxes import iou
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import parse
-from steadyeye.models.detectors.detector_families import COCO_IDS
+from steadyeye.data.classes.class_lists import COCO_IDS
 from steadyeye.models.detectors.onnx_detector import DetectorRecipe
 from steadyeye.runner.short_forms import expand_model
 

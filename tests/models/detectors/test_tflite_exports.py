@@ -6,7 +6,7 @@ import pytest
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import parse
-from steadyeye.models.detectors.detector_families import COCO_IDS
+from steadyeye.data.classes.class_lists import COCO_IDS
 from steadyeye.runner.short_forms import expand_model
 
 pytest.importorskip("ai_edge_litert")

@@ -280,6 +280,13 @@ class Softmaxed(torch.nn.Module):
         return self.network(images).softmax(1)
 
 
+def run_module(module, model):
+    """What a module itself makes of `IMAGES` as a model prepares them."""
+    prepared = np.stack([model.stages().prepare(image) for image in IMAGES])
+    with torch.inference_mode():
+        return module(torch.from_numpy(prepared)).numpy()
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("batch", [{}, {"dynamic_axes": {"images": {0: "n"}}}])
 def test_probabilities_of_an_onnx_file_get_no_second_softmax(batch, tmp_path, ten):
@@ -288,9 +295,7 @@ def test_probabilities_of_an_onnx_file_get_no_second_softmax(batch, tmp_path, te
     torch.onnx.export(module, (torch.zeros(1, 3, 32, 40),), path, dynamo=False, **names, **batch)
     model = build("onnx", path=path, classes=ten)
     assert model.recipe["output"] == "probabilities"
-    prepared = np.stack([model.stages().prepare(image) for image in IMAGES])
-    with torch.inference_mode():
-        expected = module(torch.from_numpy(prepared)).numpy()
+    expected = run_module(module, model)
     np.testing.assert_allclose(model(IMAGES), expected, atol=1e-5)
     assert np.ptp(expected.max(axis=1)) > 0.01, "or a second softmax could pass for the first"
     same_model = build("onnx", path=path, classes=ten, recipe={"output": "probabilities"})
@@ -306,10 +311,7 @@ def test_a_classifier_exported_in_half_precision(tmp_path, ten):
     torch.onnx.export(half, (torch.zeros(1, 3, 32, 40).half(),), path, dynamo=False)
     model = build("onnx", path=path, classes=ten)
     assert model.recipe["output"] == "probabilities"
-    prepared = np.stack([model.stages().prepare(image) for image in IMAGES])
-    with torch.inference_mode():
-        expected = module(torch.from_numpy(prepared)).numpy()
-    scores = model(IMAGES)
+    scores, expected = model(IMAGES), run_module(module, model)
     assert scores.dtype == np.float32
     np.testing.assert_allclose(scores, expected, atol=5e-3)
     assert np.ptp(expected.max(axis=1)) > 0.01
@@ -329,9 +331,8 @@ def test_a_detector_exported_in_half_precision(tmp_path, test_data):
         nearest = distances.argmin(axis=0)
         assert (rounded.labels[nearest] == exact.labels[sure]).all()
         np.testing.assert_allclose(rounded.scores[nearest], exact.scores[sure], atol=0.02)
-        is_near = (
-            distances.min(axis=0) < 1
-        )  # of two overlapping boxes rounding may prefer the other
+        # of two overlapping boxes rounding may prefer the other
+        is_near = distances.min(axis=0) < 1
         assert is_near.mean() > 0.9
 
 
@@ -341,9 +342,7 @@ def test_probabilities_of_a_torch_module_get_no_second_softmax(ten, monkeypatch)
     model = build("torch", **options, recipe=SMALL)
     assert model.recipe["output"] == "probabilities"
     np.testing.assert_allclose(model(IMAGES).sum(axis=1), 1, atol=1e-5)
-    prepared = np.stack([model.stages().prepare(image) for image in IMAGES])
-    with torch.inference_mode():
-        expected = Softmaxed().eval()(torch.from_numpy(prepared)).numpy()
+    expected = run_module(Softmaxed().eval(), model)
     np.testing.assert_allclose(model(IMAGES), expected, atol=1e-5)
 
 
@@ -373,9 +372,7 @@ def test_a_sigmoid_is_asked_about(tmp_path, ten, monkeypatch, backend):
     with pytest.raises(UsageError, match=r"in 0…1 that do not sum to 1.*output='probabilities'"):
         build(backend, **options, recipe=recipe)
     model = build(backend, **options, recipe=recipe | {"output": "probabilities"})
-    prepared = np.stack([model.stages().prepare(image) for image in IMAGES])
-    with torch.inference_mode():
-        expected = module(torch.from_numpy(prepared)).numpy()
+    expected = run_module(module, model)
     np.testing.assert_allclose(model(IMAGES), expected, atol=1e-5)
     logits = build(backend, **options, recipe=recipe | {"output": "logits"})
     np.testing.assert_allclose(logits(IMAGES), softmax(expected), atol=1e-5)

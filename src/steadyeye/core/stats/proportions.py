@@ -7,6 +7,7 @@ from math import ceil, erfc, floor
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.core.claims import ALPHA
 from steadyeye.core.special import ndtri
 from steadyeye.core.stats import bounded_means
 from steadyeye.core.stats.intervals import LEVEL
@@ -35,6 +36,16 @@ def mcnemar(only_one: int, only_other: int) -> float:
         tail += ways
     # whole numbers until here: only the division rounds
     return min(float(2 * tail / 2**discordant), 1.0)
+
+
+def leads(most: int, second: int) -> bool:
+    """Whether the largest of several counts is significantly the largest.
+
+    `most`, `second`: the largest and the next one, of independent units (videos, not frames). The
+    exact two-sided test of the two alone keeps its level though both were chosen by their counts:
+    Hung and Fithian, "Rank Verification for Exponential Families", Annals of Statistics 47, 2019.
+    """
+    return most > second and mcnemar(most, second) <= ALPHA
 
 
 def tango(only_one: float, only_other: float, n: float) -> tuple[float, float]:

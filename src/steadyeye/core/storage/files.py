@@ -129,8 +129,8 @@ def map_requests(
         return list(pool.map(action, items))
 
 
-def find_missing(places: Iterable[Place]) -> list[Place]:
-    """The places that are no files; a store is asked once per folder, not per file."""
+def find_missing(places: Iterable[Place]) -> list[str]:
+    """The places that are no files, as texts; a store is asked once per folder, not per file."""
     listings: dict[Remote, frozenset[str]] = {}
 
     def is_file(place: Place) -> bool:
@@ -142,7 +142,7 @@ def find_missing(places: Iterable[Place]) -> list[Place]:
             listings[place.parent] = frozenset(file.url for file in place.parent.below())
         return place.url in listings[place.parent]
 
-    return [place for place in places if not is_file(place)]
+    return [str(place) for place in places if not is_file(place)]
 
 
 def write_file(path: Place, content: bytes) -> None:

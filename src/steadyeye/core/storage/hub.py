@@ -22,6 +22,11 @@ REPOSITORY = re.compile(r"\w[\w.-]*(/[\w.-]+)?(@.+)?")
 """A possible name on the hub, with a revision after the @; anything else is a path."""
 
 
+def short_name(name: str) -> str:
+    """The last part of a folder's path or of a name on the hub."""
+    return name.rstrip("/").rpartition("/")[2]
+
+
 @contextmanager
 def hub_access(name: str) -> Iterator[None]:
     """While the model `name` is read: if the hub does not answer, only its cache is used.

@@ -10,7 +10,6 @@ import json
 import math
 import re
 import tomllib
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -19,7 +18,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 from xml.parsers import expat
 
-from steadyeye.core.errors import UsageError, fold_name, refuse_misspelt, shorten
+from steadyeye.core.errors import UsageError, find_repeated, fold_name, refuse_misspelt, shorten
 from steadyeye.core.storage.files import Place
 
 BYTE_ORDER_MARK = "\ufeff"
@@ -126,7 +125,7 @@ def read_table(
     rows = read_rows(path, title)
     _, written = next(rows, (1, []))
     header = _name_columns(written, (*needed, *optional), f"the {title} '{path}'")
-    twice = [name for name, times in Counter(header).items() if name and times > 1]
+    twice = find_repeated(filter(None, header))
     if twice:
         raise UsageError(
             f"the {title} '{path}' has the column '{shorten(twice[0])}' twice; rename one"

@@ -17,14 +17,14 @@ JSON is COCO's of instances, whose images are frames: they say `video` and `fram
      "annotations": [{"image_id": 1, "category_id": 3, "bbox": [10, 20, 100, 70]}]}
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from steadyeye.core.boxes import EMPTY, Boxes, boxes, check_pixels, present
-from steadyeye.core.errors import UsageError, every
+from steadyeye.core.errors import UsageError, every, find_repeated
 from steadyeye.core.format import number_of
 from steadyeye.core.storage.files import Place
 from steadyeye.core.storage.text_files import Row, read_table, read_whole
@@ -40,8 +40,16 @@ NEEDED = ("video", "frame", "label", *CORNERS)
 CROWD = {"1": True, "true": True, "0": False, "false": False, "": False}
 
 Size: TypeAlias = tuple[int, int]
-Entry: TypeAlias = tuple[list[float], str, bool]
-"""Corners, class and whether it is a crowd."""
+
+
+class BoxLine(NamedTuple):
+    """A line of a CSV file: a box in a frame."""
+
+    video: str
+    frame: int
+    corners: list[float]
+    label: str
+    crowd: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +113,7 @@ def read(path: str) -> BoxFile:
 def _of_json(path: Place) -> BoxFile:
     content = coco_file.read(path)
     frames = every(content.images, lambda image: _frame(path, image))
-    twice = [key for key, times in Counter(frames).items() if times > 1]
+    twice = find_repeated(frames)
     if twice:
         video, frame = twice[0]
         raise UsageError(
@@ -135,32 +143,25 @@ def _frame(path: Place, image: Mapping[str, Any]) -> tuple[str, int]:
 
 
 def _of_csv(path: str) -> BoxFile:
-    rows: dict[str, dict[int, list[Entry]]] = defaultdict(lambda: defaultdict(list))
-    table = read_table(resolve_path(path), "boxes", NEEDED, ("crowd",))
-    for video, frame, entry in every(table, _row):
-        rows[video][frame].append(entry)
-    names = sorted({name for f in rows.values() for e in f.values() for _, name, _ in e})
-    if not names:
+    entries = every(read_table(resolve_path(path), "boxes", NEEDED, ("crowd",)), _row)
+    if not entries:
         raise UsageError(f"'{path}' has no boxes; write video,frame,label,x0,y0,x1,y1 and lines")
-    entries = (entry for frames in rows.values() for own in frames.values() for entry in own)
-    check_pixels(max(max(corners) for corners, _, _ in entries), f"'{path}'")
+    check_pixels(max(max(entry.corners) for entry in entries), f"'{path}'")
+    names = sorted({entry.label for entry in entries})
     place = {name: i for i, name in enumerate(names)}
-    written = sum(len(entries) for frames in rows.values() for entries in frames.values())
-    videos = {
-        video: {frame: _boxes(entries, place) for frame, entries in frames.items()}
-        for video, frames in rows.items()
-    }
+    of_frame: dict[tuple[str, int], list[BoxLine]] = defaultdict(list)
+    for entry in entries:
+        of_frame[entry.video, entry.frame].append(entry)
+    videos: dict[str, dict[int, Boxes]] = defaultdict(dict)
+    for (video, frame), own in of_frame.items():
+        labels, crowds = [place[entry.label] for entry in own], [entry.crowd for entry in own]
+        videos[video][frame] = once(boxes([entry.corners for entry in own], labels, crowds))
     count = sum(len(objects) for frames in videos.values() for objects in frames.values())
-    classes = classes_of_names(dict.fromkeys(names), resolve_path(path))
-    return BoxFile(classes, videos, repeats(written - count, written))
+    classes = classes_of_names(names, resolve_path(path))
+    return BoxFile(classes, videos, repeats(len(entries) - count, len(entries)))
 
 
-def _boxes(entries: list[Entry], place: Mapping[str, int]) -> Boxes:
-    labels = [place[name] for _, name, _ in entries]
-    return once(boxes([box for box, _, _ in entries], labels, [crowd for *_, crowd in entries]))
-
-
-def _row(row: Row) -> tuple[str, int, Entry]:
+def _row(row: Row) -> BoxLine:
     corners, frame = [row.number(key) for key in CORNERS], row.whole("frame")
     video = compose(row.get("video"))
     label, crowd = " ".join(row.get("label").split()), row.get("crowd").lower()
@@ -174,4 +175,4 @@ def _row(row: Row) -> tuple[str, int, Entry]:
             f"{row.place}: x0, y0, x1, y1 are {', '.join(map(row.get, CORNERS))}, a box of "
             "negative size; write corners, for width and height x0 + width and y0 + height"
         )
-    return video, frame, (corners, label, CROWD[crowd])
+    return BoxLine(video, frame, corners, label, CROWD[crowd])

@@ -1,7 +1,7 @@
 """COCO's JSON of instances: its images, its categories and the boxes of each image."""
 
 import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from steadyeye.core.boxes import EMPTY, OOD, Boxes, boxes, check_pixels
-from steadyeye.core.errors import UsageError, every
+from steadyeye.core.errors import UsageError, every, find_repeated
 from steadyeye.core.format import number_of
 from steadyeye.core.storage.files import Place
 from steadyeye.core.storage.text_files import parse_json, read_text
@@ -80,19 +80,19 @@ def _read_whole(path: Place, ood: str | None) -> CocoFile:
 def _from_columns(path: Place, columns: coco_columns.Columns, ood: str | None) -> CocoFile | None:
     """The file whose annotations were read as columns; None where something is wrong with them."""
     images = _images(path, columns.images)
-    categories = _categories(path, columns.categories)
-    position = _position(path, categories, ood)
+    known = _read_categories(path, columns.categories, ood)
     ids = {image["id"] for image in images}
-    is_known = set(columns.used.tolist()) <= set(position)
+    is_known = set(columns.used.tolist()) <= set(known.position)
     too_large = columns.largest_area > LARGEST_AREA
     if too_large or not is_known or not ids.issuperset(columns.image_ids):
         return None
     return CocoFile(
-        *_classes(path, columns.categories, categories, ood),
+        known.classes,
+        known.ids,
         images,
-        columns.label(position),
+        columns.label(known.position),
         {image: row for row, image in enumerate(columns.image_ids)},
-        _outside(categories, ood),
+        known.outside,
         (*_repeats(columns.repeats, columns.total), *_same_files(images)),
     )
 
@@ -100,8 +100,7 @@ def _from_columns(path: Place, columns: coco_columns.Columns, ood: str | None) -
 def _from_entries(path: Place, text: str, ood: str | None) -> CocoFile:
     """The file, annotation by annotation: masks without boxes, NAO's keys, and faults."""
     content = _content(path, text)
-    categories = _categories(path, content["categories"])
-    position = _position(path, categories, ood)
+    known = _read_categories(path, content["categories"], ood)
     ids = {image["id"] for image in content["images"]}
     of_image = {
         image: distinct(objects)
@@ -109,7 +108,7 @@ def _from_entries(path: Place, text: str, ood: str | None) -> CocoFile:
     }
 
     def read_one(annotation: Mapping[str, Any]) -> tuple[Box, int, bool, float]:
-        return _annotation(path, annotation, position)
+        return _annotation(path, annotation, known.position)
 
     numbered = [(image, item) for image, objects in of_image.items() for item in objects]
     read_all = every([item for _, item in numbered], read_one)
@@ -118,35 +117,40 @@ def _from_entries(path: Place, text: str, ood: str | None) -> CocoFile:
         entries[image].append(entry)
     total = len(content["annotations"])
     return CocoFile(
-        *_classes(path, content["categories"], categories, ood),
+        known.classes,
+        known.ids,
         content["images"],
         join_boxes([boxes(*zip(*item, strict=True)) for item in entries.values()]),
         {image: row for row, image in enumerate(entries)},
-        _outside(categories, ood),
+        known.outside,
         (*_repeats(total - len(numbered), total), *_same_files(content["images"])),
     )
 
 
-def _position(path: Place, categories: Mapping[int, str], ood: str | None) -> Mapping[int, int]:
-    """Category id → label. Raises `UsageError` where no class is left."""
-    classes = [item for item, name in categories.items() if name != ood]
-    if not classes:
+@dataclass(frozen=True)
+class _Categories:
+    """The classes, the category `ids` of each, and the label at each category id.
+
+    `outside`: as in `CocoFile`.
+    """
+
+    classes: Classes
+    ids: tuple[int, ...]
+    position: Mapping[int, int]
+    outside: str | None
+
+
+def _read_categories(path: Place, entries: Sequence[Any], ood: str | None) -> _Categories:
+    """The categories in a file. Raises `UsageError` where no class is left."""
+    names = _categories(path, entries)
+    ids = tuple(item for item, name in names.items() if name != ood)
+    if not ids:
         raise UsageError(f"'{path}' has no category other than '{ood}'; list the classes")
-    outside = [item for item, name in categories.items() if name == ood]
-    return {category: i for i, category in enumerate(classes)} | dict.fromkeys(outside, OOD)
-
-
-def _classes(
-    path: Place, entries: Sequence[Any], categories: Mapping[int, str], ood: str | None
-) -> tuple[Classes, tuple[int, ...]]:
-    """The classes and their category ids; `entries`: the categories as they stand in the file."""
-    classes = {item: name for item, name in categories.items() if name != ood}
-    synsets = {name: _synset(entries, item) for item, name in classes.items()}
-    return close_list(classes_of_names(synsets, path)), tuple(classes)
-
-
-def _outside(categories: Mapping[int, str], ood: str | None) -> str | None:
-    return ood if ood in categories.values() else None
+    synsets = {names[item]: _synset(entries, item) for item in ids}
+    outside = [item for item, name in names.items() if name == ood]
+    position = {item: label for label, item in enumerate(ids)} | dict.fromkeys(outside, OOD)
+    classes = close_list(classes_of_names(synsets, path))
+    return _Categories(classes, ids, position, ood if outside else None)
 
 
 def distinct(annotations: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -167,8 +171,8 @@ def _repeats(more: int, total: int) -> tuple[str, ...]:
 
 
 def _same_files(images: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    names = Counter(str(image["file_name"]) for image in images if image.get("file_name"))
-    twice = [name for name, times in names.items() if times > 1]
+    names = (str(image["file_name"]) for image in images if image.get("file_name"))
+    twice = find_repeated(names)
     if not twice:
         return ()
     return (
@@ -181,9 +185,7 @@ def _categories(path: Place, categories: Sequence[Any]) -> Mapping[int, str]:
     """Id → name, by rising ids. Raises `UsageError` for two of one id or one name."""
     entries = every(categories, lambda category: _category(path, category))
     for number, nouns in enumerate((("category id",), ("category", "categories"))):
-        times = Counter(entry[number] for entry in entries)
-        twice = [key for key, count in times.items() if count > 1]
-        if twice:
+        if twice := find_repeated(entry[number] for entry in entries):
             fault = f"'{path}' has {number_of(len(twice), *nouns)} twice, first '{twice[0]}'"
             raise UsageError(f"{fault}; make them unique")
     return dict(sorted(entries))

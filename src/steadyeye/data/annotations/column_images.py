@@ -188,7 +188,7 @@ class ColumnImages:
         places = [place for part in self.parts for place in self._places(part)]
         if None in places:
             return [NO_FOLDER]
-        return [str(path) for path in find_missing(place or Path() for place in places)]
+        return find_missing(place or Path() for place in places)
 
     def files(self) -> Sequence[Place]:
         """The files that the images are read from, each once, in the order of the samples."""

@@ -1,6 +1,7 @@
 """Masks of DAVIS: which object each pixel of a frame is of, and the tight boxes around them."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import av
@@ -101,25 +102,20 @@ def locate_mask(frame: Path) -> Path:
     return Path(*parts).with_suffix(".png")
 
 
-def _check_size(frame: Path, size: tuple[int, ...]) -> None:
-    try:
-        height, width = image_file.size(frame)
-    except SampleError:
-        return  # told where its pixels are read
-    if (height, width) != size:
-        raise UsageError(
-            f"the mask '{locate_mask(frame)}' has {size[1]} × {size[0]} pixels, its frame "
-            f"{width} × {height}; give both in one size"
-        )
-
-
 def _read_boxes(frame: Path, labels: Labels) -> Boxes:
     """The tight boxes of the masks of a frame that are not empty.
 
     Raises `UsageError` for masks of another size than the frame.
     """
     masks = read_parts(frame, len(labels))
-    _check_size(frame, masks.shape[1:])
+    height, width = masks.shape[1:]
+    with suppress(SampleError):  # said where its pixels are read
+        tall, wide = image_file.size(frame)
+        if (tall, wide) != (height, width):
+            raise UsageError(
+                f"the mask '{locate_mask(frame)}' has {width} × {height} pixels, its frame "
+                f"{wide} × {tall}; give both in one size"
+            )
     parts = [
         (box, label, int(np.sum(part)), number)
         for number, (part, label) in enumerate(zip(masks, labels, strict=True))

@@ -6,9 +6,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from steadyeye.core.boxes import OOD, Boxes, boxes, check_pixels
-from steadyeye.core.errors import UsageError, every
+from steadyeye.core.errors import UsageError, every, find_repeated
 from steadyeye.core.format import number_of
 from steadyeye.core.storage.confinement import check_folder
 from steadyeye.core.storage.text_files import read_ini, read_number, read_rows, read_whole
@@ -104,7 +105,7 @@ def read_classes(base: Path, folders: Sequence[Path]) -> ClassNumbers:
 
 
 def _whole_list(names: Sequence[str]) -> Classes:
-    return close_list(classes_of_names(dict.fromkeys(names)))
+    return close_list(classes_of_names(names))
 
 
 def _info(folder: Path) -> configparser.ConfigParser:
@@ -158,29 +159,38 @@ def read_rate(folder: Path) -> float | None:
 def read_boxes(folder: Path, frames: int, known: ClassNumbers) -> list[Boxes]:
     """The boxes of each of `frames` frames, with the track that each is of."""
     path = folder / "gt" / "gt.txt"
-    rows: dict[int, list[tuple[list[float], int, bool, int]]] = defaultdict(list)
-    rows_ = every(read_rows(path, "boxes"), lambda line: _row(path, line, frames, known))
-    tracks: set[tuple[int, int]] = set()
-    for frame, track, box, label, ignored in rows_:
-        if (frame, track) in tracks:
-            raise UsageError(f"'{path}' has the object {track} twice in frame {frame}; keep one")
-        tracks.add((frame, track))
-        rows[frame].append((box, label, ignored, track))
+    rows = every(read_rows(path, "boxes"), lambda line: _read_row(path, line, frames, known))
+    if twice := find_repeated((row.frame, row.track) for row in rows):
+        frame, track = twice[0]
+        raise UsageError(f"'{path}' has the object {track} twice in frame {frame}; keep one")
     # right and bottom as written, with pixels from 1; rounded, as 1 was subtracted from the left
-    ends = [round(max(box[2:]) + 1, 6) for _, _, box, _, _ in rows_]
+    ends = [round(max(row.corners[2:]) + 1, 6) for row in rows]
     check_pixels(max(ends, default=0.0), f"'{path}'")
-    return [_join(rows.get(frame, [])) for frame in range(1, frames + 1)]
+    of_frame: dict[int, list[_Row]] = defaultdict(list)
+    for row in rows:
+        of_frame[row.frame].append(row)
+    return [_join(of_frame[frame]) for frame in range(1, frames + 1)]
 
 
-def _join(rows: Sequence[tuple[list[float], int, bool, int]]) -> Boxes:
-    corners, labels, ignored = [r[0] for r in rows], [r[1] for r in rows], [r[2] for r in rows]
-    return boxes(corners, labels, ignored, track=[r[3] for r in rows])
+class _Row(NamedTuple):
+    """A line of gt.txt: a box in a frame; whether it is `ignored`."""
+
+    frame: int
+    track: int
+    corners: list[float]
+    label: int
+    ignored: bool
 
 
-def _row(
+def _join(rows: Sequence[_Row]) -> Boxes:
+    labels, ignored = [row.label for row in rows], [row.ignored for row in rows]
+    tracks = [row.track for row in rows]
+    return boxes([row.corners for row in rows], labels, ignored, track=tracks)
+
+
+def _read_row(
     path: Path, numbered: tuple[int, list[str]], frames: int, known: ClassNumbers
-) -> tuple[int, int, list[float], int, bool]:
-    """Frame, object, corners, label and whether it is ignored."""
+) -> _Row:
     number, line = numbered
     if len(line) < len(COLUMNS):
         raise UsageError(
@@ -205,4 +215,4 @@ def _row(
     place = int(label) - 1
     ignored = active == 0 or known.is_ignored[place]
     own = (known.ignored_labels if ignored else known.labels)[place]
-    return int(frame), int(track), [x, y, x + width, y + height], own, ignored
+    return _Row(int(frame), int(track), [x, y, x + width, y + height], own, ignored)

@@ -13,13 +13,12 @@ class that the data gives the object; null: the data has no object there.
 """
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from steadyeye.core.errors import UsageError, shorten
+from steadyeye.core.errors import UsageError, find_repeated, shorten
 from steadyeye.core.storage.text_files import check_text, read_json
 from steadyeye.core.types import Classes
 from steadyeye.data.annotations.coco_geometry import corners
@@ -60,18 +59,18 @@ def read(path: Path) -> Candidates:
     names = {entry["id"]: str(entry["name"]) for entry in content["categories"]}
     files = {entry["id"]: _file(path, str(entry["file_name"])) for entry in content["images"]}
     for kind, values in (("category", list(names.values())), ("image", list(files.values()))):
-        twice = [value for value, times in Counter(values).items() if times > 1]
+        twice = find_repeated(values)
         if twice:
             raise UsageError(f"'{path}' lists the {kind} '{twice[0]}' twice; list it once")
     detections = next(content[key] for key in LISTS if key in content)
     boxes = tuple(_box(path, n, entry, files, names) for n, entry in enumerate(detections, start=1))
-    again = [id_ for id_, times in Counter(box.id for box in boxes).items() if times > 1]
+    again = find_repeated(box.id for box in boxes)
     if again:
         raise UsageError(f"'{path}' has several boxes with the id {again[0]}; number them")
     if not boxes:
         raise UsageError(f"'{path}' has no box to review; give annotations or results")
     ids = tuple(sorted(names))
-    classes = classes_of_names(dict.fromkeys(names[id_] for id_ in ids), path)
+    classes = classes_of_names([names[id_] for id_ in ids], path)
     return Candidates(classes, tuple(int(id_) for id_ in ids), tuple(files.values()), boxes)
 
 

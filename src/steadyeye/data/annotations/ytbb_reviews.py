@@ -11,7 +11,7 @@ folders in front. Where a key occurs several times the last holds, as in the rel
 """
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,16 +46,9 @@ class PairReviews:
     bad_anchors: frozenset[str]
     pairs: int
 
-    def __len__(self) -> int:
-        return self.pairs
-
     def accepts(self, name: str, anchor: str, neighbour: str) -> bool:
         """Whether the pair of two files of a set is accepted."""
         return (f"{name}/{anchor}", f"{name}/{neighbour}") in self.accepted
-
-    def accepted_of(self, anchors: Collection[str]) -> int:
-        """How many accepted pairs are of these anchors."""
-        return sum(anchor in anchors for anchor, _ in self.accepted)
 
 
 def read_pairs(path: Path) -> PairReviews | None:

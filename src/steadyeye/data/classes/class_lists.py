@@ -2,8 +2,7 @@
 
 import re
 import unicodedata
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from os import PathLike
@@ -11,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from steadyeye.core.errors import UNPRINTABLE, UsageError, shorten, unknown
+from steadyeye.core.errors import UNPRINTABLE, UsageError, find_repeated, shorten, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.storage.files import Place, place
 from steadyeye.core.storage.number_columns import list_unread_numbers
@@ -21,6 +20,8 @@ from steadyeye.data.classes import meanings, openimages, wordnet
 
 LISTS = meanings.LISTS
 WHAT = "class list"
+COCO_IDS = tuple(i for i in range(1, 91) if i not in {12, 26, 29, 30, 45, 66, 68, 69, 71, 83})
+"""The ids of COCO's 80 categories, which are the class numbers of networks with 91 outputs."""
 
 Entry: TypeAlias = tuple[str, str | None]
 """A name and its wnid; either may be empty, and is then found from the other."""
@@ -49,23 +50,27 @@ def shipped_classes(name: str) -> Classes:
     return Classes(texts, wnids, closed=True)
 
 
-def classes_of_names(pairs: Mapping[str, str | None], path: Place | None = None) -> Classes:
-    """The classes of name → wnid, names kept as they are.
+def classes_of_names(
+    names: Iterable[str] | Mapping[str, str | None], path: Place | None = None
+) -> Classes:
+    """The classes of names, each once, or of name → wnid; names are kept as they are.
 
-    A wnid that is None is looked up: what the name means in the lists we ship that have all the
-    names, or in any of them, else the lowest sense of the noun among the shipped synsets. It is ""
-    for other names, and for those that lists use in several senses (`kite`, `mouse`). Raises
-    `UsageError` for names that cannot be printed or look the same; `path`: where they stand.
+    A wnid that is None or not given is looked up: what the name means in the lists we ship that
+    have all the names, or in any of them, else the lowest sense of the noun among the shipped
+    synsets. It is "" for other names, and for those that lists use in several senses (`kite`,
+    `mouse`). Raises `UsageError` for names that cannot be printed or look the same; `path`: where
+    they stand.
     """
-    _check_names(tuple(pairs), f"'{path}': " if path else "")
+    pairs = names if isinstance(names, Mapping) else dict.fromkeys(names)
+    texts = tuple(pairs)
+    _check_names(texts, f"'{path}': " if path else "")
     for name, wnid in pairs.items():
         if wnid and not wordnet.is_wnid(wnid):
             raise UsageError(
                 f"the class '{name}' has the WordNet id '{wnid}'; ids look like n02084071"
             )
-    texts = tuple(pairs)
     wnids = tuple(wnid or _meaning(name, texts) for name, wnid in pairs.items())
-    return Classes(tuple(pairs), wnids if any(wnids) else None)
+    return Classes(texts, wnids if any(wnids) else None)
 
 
 def find_class(name: str, classes: Classes, title: str) -> int:
@@ -176,7 +181,7 @@ def _classes(entries: Sequence[Entry]) -> Classes:
         if not name.strip() and not wnid:
             raise UsageError(f"class {number} has neither name nor wnid; give one")
     pairs = [(name or _label(wnid or ""), wnid or None) for name, wnid in entries]
-    twice = [name for name, times in Counter(name for name, _ in pairs).items() if times > 1]
+    twice = find_repeated(name for name, _ in pairs)
     if twice:
         raise UsageError(f"two classes are named '{twice[0]}'; rename one")
     return classes_of_names(dict(pairs))

@@ -131,13 +131,16 @@ def _block(
 
 def _join_blocks(parts: Sequence[_Block], sized: bool) -> BoxRows:
     ids, image = unify_columns([block.ids for block in parts])
+    sizes = np.zeros((len(ids), 2), dtype=np.int32) if sized else None
+    if sizes is not None:
+        sizes[image] = np.concatenate([block.size for block in parts])
     rows = BoxRows(
         ids,
         image,
         np.concatenate([block.label for block in parts]),
         np.concatenate([block.shares for block in parts]),
         np.concatenate([block.crowd for block in parts]),
-        _sizes(len(ids), image, parts) if sized else None,
+        sizes,
         sum(block.depictions for block in parts),
         sum(block.unjudged for block in parts),
     )
@@ -169,12 +172,6 @@ def _find_repeats(rows: BoxRows, part: slice) -> NDArray[np.bool_]:
     is_repeat = np.zeros(len(words), dtype=np.bool_)
     is_repeat[np.delete(alike, first)] = True
     return is_repeat
-
-
-def _sizes(images: int, image: NDArray[np.int32], parts: Sequence[_Block]) -> NDArray[np.int32]:
-    sizes = np.zeros((images, 2), dtype=np.int32)
-    sizes[image] = np.concatenate([block.size for block in parts])
-    return sizes
 
 
 def _take(rows: BoxRows, places: NDArray[np.bool_ | np.intp]) -> BoxRows:

@@ -1,13 +1,12 @@
 """The classes of Open Images' files and what stands above them."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from steadyeye.core.errors import UsageError
+from steadyeye.core.errors import UsageError, find_repeated
 from steadyeye.core.format import number_of
 from steadyeye.core.storage.text_files import read_json, read_rows
 from steadyeye.core.types import Classes
@@ -69,14 +68,14 @@ def _read_descriptions(path: Path) -> tuple[tuple[str, ...], Classes]:
     if not pairs:
         raise UsageError(f"'{path}' holds no class; write lines such as /m/01g317,Person")
     for column in zip(*pairs, strict=True):
-        twice = [text for text, times in Counter(column).items() if times > 1]
+        twice = find_repeated(column)
         if twice:
             raise UsageError(
                 f"'{path}' has {number_of(len(twice), 'class')} twice, first '{twice[0]}'; "
                 "keep one line of each"
             )
     mids, names = zip(*pairs, strict=True)
-    return mids, close_list(classes_of_names(dict.fromkeys(names), path))
+    return mids, close_list(classes_of_names(names, path))
 
 
 def _tree(path: Path) -> Mapping[str, tuple[str, ...]]:
@@ -86,7 +85,9 @@ def _tree(path: Path) -> Mapping[str, tuple[str, ...]]:
     parents: dict[str, tuple[str, ...]] = {}
     for parent, child in _edges(path, content):
         parents[child] = (*parents.get(child, ()), parent)
-    _refuse_cycle(path, parents)
+    for mid, above in parents.items():
+        if any(mid in openimages.steps(parent, parents) for parent in above):
+            raise UsageError(f"'{path}' puts '{mid}' above itself; correct the hierarchy")
     return parents
 
 
@@ -103,9 +104,3 @@ def _edges(path: Path, node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             if key == "Subcategory":
                 yield node["LabelName"], child["LabelName"]
             yield from _edges(path, child)
-
-
-def _refuse_cycle(path: Path, above: Mapping[str, tuple[str, ...]]) -> None:
-    for mid, parents in above.items():
-        if any(mid in openimages.steps(parent, above) for parent in parents):
-            raise UsageError(f"'{path}' puts '{mid}' above itself; correct the hierarchy")

@@ -102,7 +102,7 @@ class WholeClips:
 
     def missing(self) -> Sequence[str]:
         """Files that inference would need and that are not there."""
-        return [str(file) for file in find_missing(self.files())]
+        return find_missing(self.files())
 
     def files(self) -> Sequence[Place]:
         """The files that the images are read from, each once, in the order of the samples."""

@@ -29,7 +29,7 @@ class _Images:
     notes: tuple[str, ...]
 
     def missing(self) -> Sequence[str]:
-        return [str(path) for path in find_missing(self.paths)]
+        return find_missing(self.paths)
 
     def files(self) -> Sequence[Place]:
         return self.paths
@@ -59,7 +59,7 @@ def image_folder(root: str, classes: str | None = None) -> _Images:
     listed_names = sorted(set(folders) - {""})
     known = read(classes) if classes else None
     if listed_names and not classes:
-        known = classes_of_names(dict.fromkeys(listed_names))
+        known = classes_of_names(listed_names)
     position = list_positions(known) if known else {}
     for folder in listed_names:
         if compose(folder) not in position:

@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.errors import UsageError, find_repeated, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.confinement import confine
@@ -144,7 +144,7 @@ def _once(path: Path, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The object of its members, each key once."""
     entries = dict(pairs)
     if len(entries) < len(pairs):
-        twice = next(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
+        twice = find_repeated(key for key, _ in pairs)[0]
         raise UsageError(f"the metadata '{path}' have '{twice}' twice; take the released files")
     return entries
 

@@ -5,6 +5,10 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from operator import itemgetter
 
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
@@ -177,22 +181,14 @@ def _by_time(photos: Mapping[str, Place], gap: float) -> tuple[Sets, tuple[str, 
 
 def _by_similarity(photos: Mapping[str, Place]) -> Sets:
     """Photos that are near each other, directly or over others, by the name of the first."""
-    ids = list(photos)
-    views = [make_view(image_file.read(photos[id_])) for id_ in ids]
-    first = list(range(len(ids)))
-
-    def head(index: int) -> int:
-        while first[index] != index:
-            index = first[index]
-        return index
-
-    for left, right in find_near_duplicates(views):
-        low, high = sorted((head(left), head(right)))
-        first[high] = low
-    sets: Sets = {}
-    for index, id_ in enumerate(ids):
-        sets.setdefault(ids[head(index)], []).append(id_)
-    return sets
+    pairs = find_near_duplicates([make_view(image_file.read(file)) for file in photos.values()])
+    places = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
+    edges = coo_array((np.ones(len(pairs)), tuple(places)), shape=(len(photos),) * 2)
+    _, component = connected_components(edges, directed=False)
+    members: dict[int, list[str]] = {}
+    for id_, number in zip(photos, component.tolist(), strict=True):
+        members.setdefault(number, []).append(id_)
+    return {ids[0]: ids for ids in members.values()}
 
 
 def _read_labels(
@@ -212,7 +208,7 @@ def _read_labels(
         if not any(names.values()):
             raise UsageError(f"the table of labels '{labels}' has no label; write one per photo")
     texts = sorted({name for own in names.values() for name in own})
-    known = read(classes) if classes else classes_of_names(dict.fromkeys(texts))
+    known = read(classes) if classes else classes_of_names(texts)
 
     def places(id_: str) -> Labels:
         return tuple(sorted({find_class(name, known, f"class of '{id_}'") for name in names[id_]}))

@@ -1,15 +1,15 @@
 """Images with boxes in Pascal VOC's format."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from steadyeye.core.boxes import Boxes, boxes, check_pixels
-from steadyeye.core.errors import UsageError, every
+from steadyeye.core.errors import UsageError, every, find_repeated
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.confinement import confine
 from steadyeye.core.storage.files import Place, relative_path, walk_files
-from steadyeye.core.storage.text_columns import find_repeated_texts
 from steadyeye.core.storage.text_files import read_number, read_xml
 from steadyeye.core.types import Classes
 from steadyeye.data.annotations.coco_geometry import SIDES, read_xml_size
@@ -18,8 +18,24 @@ from steadyeye.data.classes.class_lists import classes_of_names, find_class, rea
 from steadyeye.data.images.image_file import SUFFIXES
 from steadyeye.data.video.paths import list_files, resolve
 
-Object = tuple[str, tuple[float, ...], bool]
-Size = tuple[int, int] | None
+
+@dataclass(frozen=True)
+class _Object:
+    """An object of a file: its class, its corners as written, whether it is difficult."""
+
+    name: str
+    corners: tuple[float, ...]
+    difficult: bool
+
+
+@dataclass(frozen=True)
+class _File:
+    """What an XML file says: the image's file, its (height, width) if known, its objects."""
+
+    path: Path
+    image: str
+    size: tuple[int, int] | None
+    objects: list[_Object]
 
 
 def voc(annotations: str, images: str, classes: str | None = None) -> ColumnImages:
@@ -34,23 +50,21 @@ def voc(annotations: str, images: str, classes: str | None = None) -> ColumnImag
     """
     folder, root = resolve(images), resolve(annotations)
     paths = list(list_files(root, frozenset({".xml"})))
-    files = every(paths, _objects)
-    twice = find_repeated_texts([name for name, *_ in files])
+    files = every(paths, _read_file)
+    twice = find_repeated(file.image for file in files)
     if twice:
         raise UsageError(
             f"'{root}': {number_of(len(twice), 'image is', 'images are')} named by several files, "
             f"first '{twice[0]}'; join their boxes in one"
         )
-    sides = [corners for *_, objects in files for _, corners, _ in objects]
+    sides = [part.corners for file in files for part in file.objects]
     check_pixels(max(map(max, sides), default=0.0), f"'{root}'")
-    names = sorted({name for *_, objects in files for name, _, _ in objects})
-    known = read(classes) if classes else classes_of_names(dict.fromkeys(names), root)
+    names = sorted({part.name for file in files for part in file.objects})
+    known = read(classes) if classes else classes_of_names(names, root)
     locate = confine(folder, root)
     boxed = every(
-        zip(paths, files, strict=True),
-        lambda pair: BoxedImage(
-            pair[0].stem, locate(pair[1][0]), _boxes(pair[0], pair[1][2], known), pair[1][1]
-        ),
+        files,
+        lambda file: BoxedImage(file.path.stem, locate(file.image), _boxes(file, known), file.size),
     )
     columns, remarks = join_images(boxed)
     return ColumnImages(
@@ -62,8 +76,7 @@ def voc(annotations: str, images: str, classes: str | None = None) -> ColumnImag
     )
 
 
-def _objects(path: Path) -> tuple[str, Size, list[Object]]:
-    """The image file's name, its size, and its objects: class, corners as written, difficult."""
+def _read_file(path: Path) -> _File:
     root = read_xml(path, "annotations")
     objects = []
     for element in root.iter("object"):
@@ -79,9 +92,9 @@ def _objects(path: Path) -> tuple[str, Size, list[Object]]:
             for side, text in zip(SIDES, sides, strict=True)
         )
         is_hard = (element.findtext("difficult") or "").strip() in ("1", "true")
-        objects.append((name, corners, is_hard))
-    size = read_xml_size(root, path)
-    return (root.findtext("filename") or "").strip() or f"{path.stem}.jpg", size, objects
+        objects.append(_Object(name, corners, is_hard))
+    image = (root.findtext("filename") or "").strip() or f"{path.stem}.jpg"
+    return _File(path, image, read_xml_size(root, path), objects)
 
 
 def _without_file(folder: Place, images: Sequence[BoxedImage]) -> tuple[str, ...]:
@@ -109,11 +122,12 @@ def _from_zero(sides: Sequence[tuple[float, ...]]) -> tuple[str, ...]:
     )
 
 
-def _boxes(path: Path, objects: list[Object], classes: Classes) -> Boxes:
-    labels = [find_class(name, classes, f"class in '{path}'") for name, _, _ in objects]
-    for _, corners, _ in objects:
-        if corners[2] < corners[0] or corners[3] < corners[1]:
-            raise UsageError(f"'{path}' has a box of negative size, {corners}; correct it")
+def _boxes(file: _File, classes: Classes) -> Boxes:
+    labels = [find_class(part.name, classes, f"class in '{file.path}'") for part in file.objects]
+    corners = [part.corners for part in file.objects]
+    for box in corners:
+        if box[2] < box[0] or box[3] < box[1]:
+            raise UsageError(f"'{file.path}' has a box of negative size, {box}; correct it")
     # the first pixel is number 1, and the last one belongs to the box
-    halves = [(x0 - 1, y0 - 1, x1, y1) for _, (x0, y0, x1, y1), _ in objects]
-    return boxes(halves, labels, [hard for _, _, hard in objects])
+    half_open = [(x0 - 1, y0 - 1, x1, y1) for x0, y0, x1, y1 in corners]
+    return boxes(half_open, labels, [part.difficult for part in file.objects])

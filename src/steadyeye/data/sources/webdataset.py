@@ -202,7 +202,7 @@ def _classes(classes: str | None, shards: Sequence[TarSamples]) -> Classes | Non
             f"the shards label by number, first {numbers[0]}; name their classes with classes=…, "
             "a known list such as imagenet1k or a file"
         )
-    return classes_of_names(dict.fromkeys(names)) if names else None
+    return classes_of_names(names) if names else None
 
 
 def _places(shard: TarSamples, known: Classes | None) -> NDArray[np.int32]:

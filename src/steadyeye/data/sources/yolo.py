@@ -1,7 +1,6 @@
 """Images with boxes as YOLO trainers keep them."""
 
 import os
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 import yaml
 
 from steadyeye.core.boxes import Boxes, boxes
-from steadyeye.core.errors import SampleError, UsageError, every, one_line
+from steadyeye.core.errors import SampleError, UsageError, every, find_repeated, one_line
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.confinement import check_folder, confine
@@ -51,7 +50,7 @@ def yolo(data: str, split: str = "val", root: str | None = None) -> ColumnImages
     ]
     return ColumnImages(
         name=f"{path.absolute().parent.name}-{split}",
-        classes=close_list(classes_of_names(dict.fromkeys(listed_names))),
+        classes=close_list(classes_of_names(listed_names)),
         fingerprint=fingerprint(*marks, *listed_names),
         parts=(columns,),
         remarks=(*_without_file(boxed), *_without_image(folders, images), *remarks),
@@ -151,7 +150,7 @@ def _names(path: Path, content: dict[str, Any]) -> list[str]:
         for number, name in enumerate(names)
     ]
     names_ = [" ".join(text.split()) for text in texts]
-    twice = [name for name, times in Counter(names_).items() if times > 1]
+    twice = find_repeated(names_)
     if twice:
         raise UsageError(f"'{path}' names the class '{twice[0]}' twice; rename one")
     if content.get("nc", len(names_)) != len(names_):

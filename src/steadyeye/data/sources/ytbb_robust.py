@@ -60,7 +60,8 @@ def ytbb_robust(
     classes = shipped_classes("ytbb")
     anchors = _anchors(base / "metadata", classes)
     pairs = read_pairs(base / "metadata" / "pmk_labels.json")
-    accepted = {name for name, a in anchors.items() if a.good and not _is_dropped(name, a, pairs)}
+    dropped = pairs.bad_anchors if pairs else frozenset()
+    accepted = {n for n, a in anchors.items() if a.good and f"{n}/{a.file}" not in dropped}
     available = {name: anchor for name, anchor in anchors.items() if name in accepted or not review}
     for name in sorted(set(sets or ()) - set(available)):
         raise unknown("reviewed set", name, available)
@@ -97,10 +98,6 @@ def ytbb_robust(
 def _mark(member: Member) -> str:
     mark = f"{member.id}:{member.truth}"
     return mark if member.accepted is None else f"{mark}:{member.accepted}"
-
-
-def _is_dropped(name: str, anchor: _Anchor, pairs: PairReviews | None) -> bool:
-    return pairs is not None and f"{name}/{anchor.file}" in pairs.bad_anchors
 
 
 def _name(
@@ -201,10 +198,10 @@ def _review_notes(
         )
     owners = {f"{name}/{anchors[name].file}" for name in accepted}
     lone = len(owners - pairs.anchors)
+    pairs_of_owners = sum(anchor in owners for anchor, _ in pairs.accepted)
     return (
         f"{text}{good - len(accepted):,} dropped in the review of pairs, {len(accepted):,} kept",
-        f"{number_of(len(pairs), 'pair')} reviewed: {pairs.accepted_of(owners):,} of kept anchors "
-        "accepted",
+        f"{number_of(pairs.pairs, 'pair')} reviewed: {pairs_of_owners:,} of kept anchors accepted",
         *(
             (f"{number_of(lone, 'kept anchor')} without a reviewed pair, counted alone",)
             if lone

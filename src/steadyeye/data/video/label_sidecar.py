@@ -16,13 +16,19 @@ whole video::
     bikes.mp4,0,29,car|bicycle
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from steadyeye.core.errors import UsageError, list_texts, refuse_misspelt, shorten, unknown
+from steadyeye.core.errors import (
+    UsageError,
+    find_repeated,
+    list_texts,
+    refuse_misspelt,
+    shorten,
+    unknown,
+)
 from steadyeye.core.storage.files import URL, Place
 from steadyeye.core.storage.number_columns import list_unread_numbers
 from steadyeye.core.storage.text_files import Row, read_json, read_table, read_whole
@@ -123,16 +129,13 @@ class Sidecar:
         return absence_notes(videos, self.videos.keys() - {ALL}, "labels")
 
 
-NOTHING = Sidecar(None, {})
-
-
 def read(labels: str | None) -> Sidecar:
     """The sidecar at a path, or one label for every frame where `labels` is no file name.
 
     Raises `UsageError` for a file that is absent, or whose classes or labels are invalid.
     """
     if labels is None:
-        return NOTHING
+        return Sidecar(None, {})
     path = resolve_path(labels) if URL.match(labels) else Path(labels)
     if path.suffix.lower() not in {".json", ".csv"}:
         label = _name(labels)
@@ -142,7 +145,8 @@ def read(labels: str | None) -> Sidecar:
     if not path.is_file():
         raise UsageError(f"no label file at '{path}'; check the path")
     rows = _json(path) if path.suffix.lower() == ".json" else _csv(path)
-    class_names = rows.get("classes") or _distinct(rows["videos"])
+    ranges = (entry for video in rows["videos"].values() for entry in video.get("labels", []))
+    class_names = rows.get("classes") or sorted({n for entry in ranges for n in entry["labels"]})
     is_list = isinstance(class_names, list) and all(isinstance(n, str) for n in class_names)
     wnids = dict.fromkeys(class_names) if is_list else class_names
     if not isinstance(wnids, Mapping) or not all(isinstance(w, str | None) for w in wnids.values()):
@@ -217,7 +221,7 @@ def _name(label: str) -> str:
 
 
 def _once(path: Place, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    twice = [key for key, times in Counter(key for key, _ in pairs).items() if times > 1]
+    twice = find_repeated(key for key, _ in pairs)
     if twice:
         raise UsageError(f"the labels '{path}' name '{twice[0]}' twice; join the two")
     return dict(pairs)
@@ -267,11 +271,6 @@ def _numbers_lines(path: Place, column: str) -> bool:
     if not 3 <= len(rows) == len(videos) or not all(cell.isdecimal() for cell in cells):
         return False
     return [int(cell) - int(cells[0]) for cell in cells] == list(range(len(rows)))
-
-
-def _distinct(videos: Mapping[str, Any]) -> list[str]:
-    ranges = [entry for video in videos.values() for entry in video.get("labels", [])]
-    return sorted({label for entry in ranges for label in entry["labels"]})
 
 
 def _build(classes: Classes | None, videos: Mapping[str, Any], where: str) -> Sidecar:

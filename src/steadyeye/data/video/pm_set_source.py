@@ -66,7 +66,7 @@ class FrameSets:
 
     def missing(self) -> Sequence[str]:
         """Files that inference would need and that are not there."""
-        return [str(path) for path in find_missing(self.files() or ())]
+        return find_missing(self.files() or ())
 
     def files(self) -> Sequence[Place] | None:
         """The files that the images are read from, each once, in the order of the samples.

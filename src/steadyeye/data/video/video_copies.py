@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from steadyeye.core.errors import SampleError
 from steadyeye.core.storage.remote_path import Remote
-from steadyeye.data.images.file_copies import find_copies
 from steadyeye.data.video import decoder
 from steadyeye.data.video.video_index import VideoIndex
 
@@ -43,13 +42,6 @@ MOST_VIEWED = 200
 
 Pair: TypeAlias = tuple[str, str]
 Vector: TypeAlias = NDArray[np.float32]
-
-
-def find_file_copies(videos: Mapping[str, VideoIndex]) -> dict[str, str]:
-    """Each video whose file holds what that of an earlier one does, and the earliest of these."""
-    return find_copies(
-        videos, (lambda video: video.path.stat().st_size, lambda video: video.digest)
-    )
 
 
 def find_picture_copies(videos: Mapping[str, VideoIndex]) -> dict[str, str]:

@@ -4,7 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sized
 
 from steadyeye.core.format import number_of
-from steadyeye.data.video.video_copies import find_file_copies, find_picture_copies
+from steadyeye.data.images.file_copies import find_copies
+from steadyeye.data.video.video_copies import find_picture_copies
 from steadyeye.data.video.video_index import Display, VideoIndex
 
 
@@ -32,7 +33,8 @@ def video_notes(videos: Mapping[str, VideoIndex]) -> tuple[str, ...]:
 
 def _copy_notes(videos: Mapping[str, VideoIndex]) -> Iterator[str]:
     """Notes on videos that show the same as another one."""
-    copies = find_file_copies(videos)
+    keys = (lambda video: video.path.stat().st_size, lambda video: video.digest)
+    copies = find_copies(videos, keys)
     originals = {name: video for name, video in videos.items() if name not in copies}
     kinds = (
         ("with the same content as another", copies),

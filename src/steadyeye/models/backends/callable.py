@@ -1,9 +1,6 @@
 """Any Python function on uint8 images."""
 
-import builtins
-
-from steadyeye.core.errors import UsageError
-from steadyeye.core.imports import attribute
+from steadyeye.core.imports import user_function
 from steadyeye.core.types import Model
 from steadyeye.data.classes.class_lists import read
 from steadyeye.models.runtimes.python_function import FunctionClassifier
@@ -20,10 +17,6 @@ def callable(
 
     Example: `callable(path='my_models:predict', classes='imagenet1k', size=224)`
     """
-    function = attribute(path)
-    if not builtins.callable(function):
-        raise UsageError(
-            f"'{path}' is a {type(function).__name__}, not a function; give the path of a function"
-        )
+    function = user_function(path)
     name = path.rpartition(":")[2]
     return FunctionClassifier(function, read(classes) if classes else None, size, name)

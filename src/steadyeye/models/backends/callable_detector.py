@@ -1,11 +1,9 @@
 """Any Python function on images that returns boxes."""
 
-import builtins
 from typing import Any
 
 from steadyeye.core.abilities import Cutting, Explainable
-from steadyeye.core.errors import UsageError
-from steadyeye.core.imports import attribute
+from steadyeye.core.imports import user_function
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Detector
 from steadyeye.data.classes.class_lists import read
@@ -27,11 +25,7 @@ def callable_detector(*, path: str, classes: str = "coco") -> Detector:
 
     Example: `callable_detector(path='my_models:detect', classes='coco')`
     """
-    function = attribute(path)
-    if not builtins.callable(function):
-        raise UsageError(
-            f"'{path}' is a {type(function).__name__}, not a function; give the path of a function"
-        )
+    function = user_function(path)
     name = path.rpartition(":")[2]
     names = read(classes)
     recipe: dict[str, Any] = {"runtime": "python", "precision": "as returned"}

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from steadyeye.core.errors import UsageError, list_texts, one_line
 from steadyeye.core.imports import library
-from steadyeye.core.storage.hub import hub_access
+from steadyeye.core.storage.hub import hub_access, short_name
 from steadyeye.core.types import Classes, Detector, Model
 from steadyeye.data.classes.class_lists import from_names, read
 from steadyeye.models.detectors import hf_detector
@@ -53,7 +53,9 @@ def hf(
                 name, backend="pil", **OWN_CODE
             )
             _check_sides(processor, name)
-            if _detects(transformers.AutoConfig.from_pretrained(name, **OWN_CODE)):
+            config = transformers.AutoConfig.from_pretrained(name, **OWN_CODE)
+            kinds = config.architectures or ()
+            if any(kind.endswith("ForObjectDetection") for kind in kinds):
                 return _detector((name, size), processor, classes, execution)
             module = _load((name, size), transformers.AutoModelForImageClassification)
         labels = read(classes) if classes else _labels(module.config)
@@ -65,7 +67,7 @@ def hf(
         raise UsageError(
             f"transformers cannot load '{name}': {one_line(error)}; download or save it again"
         ) from error
-    return torch_classifier(_Logits(module).eval(), _short(name), labels, settings, execution)
+    return torch_classifier(_Logits(module).eval(), short_name(name), labels, settings, execution)
 
 
 def _check_sides(processor: Any, name: str) -> None:
@@ -78,12 +80,6 @@ def _check_sides(processor: Any, name: str) -> None:
         check_size(size, f"{key} of the image processor of '{name}'")
 
 
-def _detects(config: Any) -> bool:
-    return any(
-        architecture.endswith("ForObjectDetection") for architecture in config.architectures or ()
-    )
-
-
 def _detector(
     saved: tuple[str, WeightsSize | None],
     processor: Any,
@@ -93,7 +89,7 @@ def _detector(
     runtime = execution.detecting()
     module = _load(saved, transformers.AutoModelForObjectDetection)
     names = read(classes) if classes else hf_detector.labels(module.config)
-    return hf_detector.hf_detector(_short(saved[0]), module.eval(), processor, names, runtime)
+    return hf_detector.hf_detector(short_name(saved[0]), module.eval(), processor, names, runtime)
 
 
 def _load(saved: tuple[str, WeightsSize | None], kind: Any) -> Any:
@@ -109,10 +105,6 @@ def _load(saved: tuple[str, WeightsSize | None], kind: Any) -> Any:
             "for this task, or save it again"
         )
     return module
-
-
-def _short(name: str) -> str:
-    return name.rstrip("/").rpartition("/")[2]
 
 
 class _Logits(nn.Module):

@@ -19,9 +19,14 @@ from torch import Tensor, nn
 from steadyeye.core.errors import UsageError, one_line
 from steadyeye.core.types import Model
 from steadyeye.data.classes.class_lists import read
-from steadyeye.models.runtimes.archive_sizes import check_unpacked_size
 from steadyeye.models.runtimes.classifier import read_recipe
-from steadyeye.models.runtimes.network_sizes import SMALLEST, TIMES, WeightsSize, check_settings
+from steadyeye.models.runtimes.network_sizes import (
+    SMALLEST,
+    TIMES,
+    WeightsSize,
+    check_settings,
+    check_unpacked_size,
+)
 from steadyeye.models.runtimes.probe_images import with_output
 from steadyeye.models.runtimes.torch_classifier import Execution, torch_classifier
 from steadyeye.models.runtimes.torch_module import TorchModule

@@ -48,10 +48,7 @@ def onnx(
     names = read_classes(classes, width, path, session.metadata)
     extra = {"runtime": runtime, "precision": "as in the file", "model_output": session.output}
     extra |= note_assumed_classes(classes, names)
-    model = classifier(file.stem, names, settings, session, _weights(file), extra)
-    return replace(model, most=session.most(settings.shape), device=session.device)
-
-
-def _weights(file: Path) -> str:
     content, *data = list_contents(file)
-    return fingerprint(content, *(data or [b""]))
+    weights = fingerprint(content, *(data or [b""]))
+    model = classifier(file.stem, names, settings, session, weights, extra)
+    return replace(model, most=session.most(settings.shape), device=session.device)

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from torch import fx, nn
+from torch import fx
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Detector, Model
 from steadyeye.models.finetuned import checkpoint_format
-from steadyeye.models.runtimes.classifier import Recipe, read_recipe
+from steadyeye.models.runtimes.classifier import read_recipe
 from steadyeye.models.runtimes.network import note_assumed_classes, read_classes
 from steadyeye.models.runtimes.probe_images import ask_patterns, check_mode, with_output
 from steadyeye.models.runtimes.torch_classifier import Execution, torch_classifier
@@ -63,13 +63,8 @@ def torch(  # noqa: PLR0913 — the keyword arguments of a spec
     in_torch = TorchModule(network)
     settings = with_output(read_recipe(recipe), recipe, in_torch, path)
     check_mode(settings, in_torch, path)
-    width = _count_outputs(network, settings) if classes is None else None
-    names = read_classes(classes, width, path)
+    # none of a module that cannot take an image, which is refused below
+    rows = ask_patterns(settings, in_torch) if classes is None else []
+    names = read_classes(classes, len(rows[0]) if rows else None, path)
     note = note_assumed_classes(classes, names)
     return torch_classifier(network, name, names, settings, execution, note)
-
-
-def _count_outputs(network: nn.Module, settings: Recipe) -> int | None:
-    """The number of outputs for one image; None of a module that cannot take it."""
-    rows = ask_patterns(settings, TorchModule(network))
-    return len(rows[0]) if rows else None

@@ -60,18 +60,12 @@ def ultralytics(
 
     def detect(images: Sequence[Image]) -> list[tuple[Any, Any, Any]]:
         # one at a time: the padding of a batch depends on what else is in it
-        return [_read(model.predict(_bgr(i), verbose=False, **settings)[0].boxes) for i in images]
+        mirrored = (np.ascontiguousarray(image[..., ::-1]) for image in images)  # BGR
+        found_boxes = [model.predict(i, verbose=False, **settings)[0].boxes for i in mirrored]
+        return [(boxes.xyxy, boxes.conf, boxes.cls) for boxes in found_boxes]
 
     recipe = {**settings, "runtime": "ultralytics", "precision": "fp32"}
     recipe["version"] = package.__version__
     mark = fingerprint(file.read_bytes(), str(recipe), *names.names)
     random = file.suffix == ".yaml"
     return FunctionDetector(detect, file.stem, names, recipe, mark, cacheable=not random)
-
-
-def _bgr(image: Image) -> Image:
-    return np.ascontiguousarray(image[..., ::-1])
-
-
-def _read(boxes: Any) -> tuple[Any, Any, Any]:
-    return boxes.xyxy, boxes.conf, boxes.cls

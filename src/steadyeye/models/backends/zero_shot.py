@@ -1,7 +1,6 @@
 """Image-text models of Hugging Face (CLIP, SigLIP) as classifiers of named classes."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -9,7 +8,7 @@ from torch import Tensor, nn
 
 from steadyeye.core.errors import UsageError, one_line
 from steadyeye.core.imports import library
-from steadyeye.core.storage.hub import hub_access
+from steadyeye.core.storage.hub import hub_access, short_name
 from steadyeye.core.types import Model
 from steadyeye.data.classes.class_lists import read
 from steadyeye.models.runtimes.classifier import Recipe
@@ -70,9 +69,8 @@ def zero_shot(
     bias = dict(model.named_parameters(recurse=False)).get("logit_bias")
     module = ZeroShotHead(_Images(model), texts, model.logit_scale.exp(), bias).eval()
     origin = {"prompts": templates}
-    short = name.rstrip("/").rpartition("/")[2]
-    built = torch_classifier(module, short, names, settings, Execution(runtime, precision), origin)
-    return replace(built, name=short)
+    execution = Execution(runtime, precision)
+    return torch_classifier(module, short_name(name), names, settings, execution, origin)
 
 
 class _Images(nn.Module):

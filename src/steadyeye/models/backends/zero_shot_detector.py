@@ -8,7 +8,7 @@ import torch
 from steadyeye.core.errors import UsageError, one_line
 from steadyeye.core.imports import library
 from steadyeye.core.seeds import fingerprint
-from steadyeye.core.storage.hub import hub_access
+from steadyeye.core.storage.hub import hub_access, short_name
 from steadyeye.core.types import Detector, Image
 from steadyeye.data.classes.class_lists import read
 from steadyeye.models.detectors.function_detector import FunctionDetector
@@ -59,7 +59,6 @@ def zero_shot_detector(*, name: str, classes: str, prompt: str = "{}") -> Detect
         with torch.inference_mode(), one_thread():
             return [_ask(model, processor, image, texts) for image in images]
 
-    short = name.rstrip("/").rpartition("/")[2]
     recipe = {
         "runtime": "torch",
         "precision": "fp32",
@@ -68,7 +67,7 @@ def zero_shot_detector(*, name: str, classes: str, prompt: str = "{}") -> Detect
         "processor": str(processor.image_processor.to_dict()),
     }
     mark = fingerprint(weights_fingerprint(model), str(recipe), *names.names)
-    return FunctionDetector(detect, short, names, recipe, mark, cacheable=True)
+    return FunctionDetector(detect, short_name(name), names, recipe, mark, cacheable=True)
 
 
 def _ask(model: Any, processor: Any, image: Image, texts: list[str]) -> tuple[Any, Any, Any]:

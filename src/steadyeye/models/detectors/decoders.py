@@ -41,8 +41,7 @@ def fastestdet(outputs: Outputs, frame: InputFrame) -> Detections:
     ys, xs = np.meshgrid(np.arange(height), np.arange(width), indexing="ij")
     centre = np.stack([(np.tanh(output[1]) + xs) / width, (np.tanh(output[2]) + ys) / height], -1)
     side = np.stack([_logistic(output[3]), _logistic(output[4])], -1)
-    whole = np.array(frame.size[::-1], dtype=np.float64)
-    corners = _corners(centre.reshape(-1, 2) * whole, side.reshape(-1, 2) * whole, frame)
+    corners = _corners(centre.reshape(-1, 2), side.reshape(-1, 2), frame, frame.sides)
     classes = output[5:].reshape(len(output) - 5, -1).T
     objectness = output[0].reshape(-1, 1)
     return _best(corners, np.clip(objectness, 0, 1) ** 0.6 * np.clip(classes, 0, 1) ** 0.4)
@@ -82,8 +81,7 @@ def detr(outputs: Outputs, frame: InputFrame) -> Detections:
     _check_logits(logits, "softmax")
     shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
     scores = (shifted / shifted.sum(axis=1, keepdims=True))[:, :-1]
-    whole = np.array(frame.size[::-1], dtype=np.float64)
-    return _best(_corners(rows[:, :2] * whole, rows[:, 2:] * whole, frame), scores)
+    return _best(_corners(rows[:, :2], rows[:, 2:], frame, frame.sides), scores)
 
 
 def ssd(outputs: Outputs, frame: InputFrame) -> Detections:
@@ -92,8 +90,7 @@ def ssd(outputs: Outputs, frame: InputFrame) -> Detections:
     Boxes are x0 y0 x1 y1 as shares of the input; the first class is the background.
     """
     rows, scores = _pair(outputs, "ssd", "boxes and scores")
-    whole = np.tile(np.array(frame.size[::-1], dtype=np.float64), 2)
-    return _best(frame.to_image(rows * whole), scores[:, 1:])
+    return _best(frame.to_image(rows * np.tile(frame.sides, 2)), scores[:, 1:])
 
 
 def nanodet(outputs: Outputs, frame: InputFrame, bins: int = 8) -> Detections:
@@ -205,8 +202,8 @@ def tensorflow(outputs: Outputs, frame: InputFrame) -> Detections:
         raise UsageError(
             f"decoder='tensorflow' reads boxes, scores and classes; this has {len(outputs)} outputs"
         )
-    whole = np.tile(np.array(frame.size[::-1], dtype=np.float64), 2)
-    corners = outputs[0].reshape(-1, 4).astype(np.float64)[:, [1, 0, 3, 2]] * whole
+    corners = outputs[0].reshape(-1, 4).astype(np.float64)[:, [1, 0, 3, 2]]
+    corners *= np.tile(frame.sides, 2)
     scores, labels = (output.reshape(-1, 1).astype(np.float64) for output in outputs[1:3])
     rows = np.concatenate([corners, scores, labels], axis=1)
     return _rows(rows, frame, 6, corners=0, score=4, label=5)
@@ -225,16 +222,14 @@ def tensorflow_lite(outputs: Outputs, frame: InputFrame) -> Detections:
 def ultralytics_rtdetr(outputs: Outputs, frame: InputFrame) -> Detections:
     """Ultralytics' RT-DETR: (1, n, 6), centre and sides as shares of the input, score, class."""
     rows = outputs[0][0].astype(np.float64)
-    whole = np.array(frame.size[::-1], dtype=np.float64)
-    corners = _corners(rows[:, :2] * whole, rows[:, 2:4] * whole, frame)
+    corners = _corners(rows[:, :2], rows[:, 2:4], frame, frame.sides)
     return Detections(corners, rows[:, 5].astype(np.int32), rows[:, 4])
 
 
 def ultralytics_rtdetr_classes(outputs: Outputs, frame: InputFrame) -> Detections:
     """Ultralytics' RT-DETR before 8.4: (1, n, 4 + classes), boxes as shares, probabilities."""
     rows = outputs[0][0].astype(np.float64)
-    whole = np.array(frame.size[::-1], dtype=np.float64)
-    return _best(_corners(rows[:, :2] * whole, rows[:, 2:4] * whole, frame), rows[:, 4:])
+    return _best(_corners(rows[:, :2], rows[:, 2:4], frame, frame.sides), rows[:, 4:])
 
 
 def detr_sigmoid(outputs: Outputs, frame: InputFrame) -> Detections:
@@ -248,8 +243,7 @@ def detr_sigmoid(outputs: Outputs, frame: InputFrame) -> Detections:
     scores = _logistic(logits).reshape(-1)
     best = np.argsort(-scores, kind="stable")[: len(rows)]
     query, label = np.divmod(best, logits.shape[1])
-    whole = np.array(frame.size[::-1], dtype=np.float64)
-    corners = _corners(rows[query, :2] * whole, rows[query, 2:] * whole, frame)
+    corners = _corners(rows[query, :2], rows[query, 2:], frame, frame.sides)
     return Detections(corners, label.astype(np.int32), scores[best])
 
 
@@ -326,10 +320,14 @@ def _grid(cells: int, size: tuple[int, int]) -> tuple[NDArray[np.float64], NDArr
 
 
 def _corners(
-    centre: NDArray[np.float64], side: NDArray[np.float64], frame: InputFrame
+    centre: NDArray[np.float64],
+    side: NDArray[np.float64],
+    frame: InputFrame,
+    unit: NDArray[np.float64] | float = 1.0,
 ) -> NDArray[np.float64]:
-    corners = np.concatenate([centre - side / 2, centre + side / 2], axis=1)
-    return frame.to_image(corners)
+    """Corners in the image; `unit`: pixels of the input, x and y, that a number stands for."""
+    centre, side = centre * unit, side * unit
+    return frame.to_image(np.concatenate([centre - side / 2, centre + side / 2], axis=1))
 
 
 def _best(corners: NDArray[np.float64], scores: NDArray[np.float64]) -> Detections:

@@ -7,8 +7,6 @@ from typing import Any
 from steadyeye.models.preprocessing.recipe import IMAGENET_MEAN, IMAGENET_STD
 from steadyeye.models.runtimes.network import Network
 
-COCO_IDS = tuple(i for i in range(1, 91) if i not in {12, 26, 29, 30, 45, 66, 68, 69, 71, 83})
-"""The ids of COCO's 80 categories, which are the class numbers of networks with 91 outputs."""
 IMAGENET: Mapping[str, Any] = {"mean": IMAGENET_MEAN, "std": IMAGENET_STD}
 UNIT: Mapping[str, Any] = {"order": "rgb", "std": (255.0, 255.0, 255.0)}
 STRETCHED: Mapping[str, Any] = {**UNIT, "fit": "stretch", "overlap": None}

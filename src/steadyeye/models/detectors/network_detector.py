@@ -14,10 +14,9 @@ from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes
-from steadyeye.data.classes.class_lists import read, shipped_classes
+from steadyeye.data.classes.class_lists import COCO_IDS, read, shipped_classes
 from steadyeye.models.detectors.decoders import DECODERS, Outputs
 from steadyeye.models.detectors.detector_families import (
-    COCO_IDS,
     RECIPES,
     UNIT,
     Format,

@@ -37,6 +37,11 @@ class InputFrame:
     image: tuple[int, int]
     offset: tuple[float, float] = (0.0, 0.0)
 
+    @property
+    def sides(self) -> NDArray[np.float64]:
+        """(2,) width and height of the input."""
+        return np.array(self.size[::-1], dtype=np.float64)
+
     def to_image(self, corners: NDArray[np.float64]) -> NDArray[np.float64]:
         """(n, 4) boxes in pixels of the image, from boxes in pixels of the input."""
         return np.asarray((corners - np.tile(self.offset, 2)) / np.tile(self.scale, 2))

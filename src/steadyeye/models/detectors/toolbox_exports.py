@@ -8,7 +8,7 @@ pixels.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from steadyeye.core.errors import UsageError
 from steadyeye.models.detectors.detector_families import CENTRED, Format, count_cells
 from steadyeye.models.detectors.onnx_detector import INTERPOLATIONS
-from steadyeye.models.runtimes.network import Network, NetworkAround, Output, axes_in_words
+from steadyeye.models.runtimes.network import Network, Output, axes_in_words, wrap_network
 
 INTERPOLATION_NAMES = {number: name for name, number in INTERPOLATIONS.items()}
 """OpenCV's number of an interpolation, which PaddleDetection writes, → its name."""
@@ -223,27 +223,24 @@ def in_pixels(network: Network, path: str, decoder: str | None) -> Network:
     if not is_ultralytics or is_end_to_end:
         return network
     # of what is end to end, and of YOLOv5, whose metadata name no task, a box is a row
-    return InPixels(network, metadata.get("end2end") == "True" or "task" not in metadata)
+    boxes_are_rows = metadata.get("end2end") == "True" or "task" not in metadata
+    return wrap_network(network, partial(_infer_pixels, network, boxes_are_rows))
 
 
-@dataclass(frozen=True)
-class InPixels(NetworkAround):
-    """Returns the boxes of its first output, (1, n, 4 + …), in pixels of the input.
+def _infer_pixels(
+    network: Network, boxes_are_rows: bool, batch: NDArray[np.float32]
+) -> Sequence[NDArray[np.float32]]:
+    """The outputs of a network with the boxes of the first one in pixels of the input.
 
-    `boxes_are_rows`: False for (1, 4 + …, n).
+    The first output is (1, n, 4 + …), or (1, 4 + …, n) unless `boxes_are_rows`.
     """
-
-    boxes_are_rows: bool
-
-    def outputs(self, batch: NDArray[np.float32]) -> Sequence[NDArray[np.float32]]:
-        """All outputs of a batch of one image, float32."""
-        first, *others = self.network.outputs(batch)
-        is_last = self.network.input_shape[-1] == 3
-        height, width = batch.shape[1:3] if is_last else batch.shape[2:4]
-        scale = np.array([width, height, width, height], np.float32)
-        first = first.copy()
-        if self.boxes_are_rows:
-            first[..., :4] *= scale
-        else:
-            first[:, :4] *= scale[:, None]
-        return [first, *others]
+    first, *others = network.outputs(batch)
+    is_last = network.input_shape[-1] == 3
+    height, width = batch.shape[1:3] if is_last else batch.shape[2:4]
+    scale = np.array([width, height, width, height], np.float32)
+    first = first.copy()
+    if boxes_are_rows:
+        first[..., :4] *= scale
+    else:
+        first[:, :4] *= scale[:, None]
+    return [first, *others]

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, fx, jit, nn
 
 from steadyeye.core.errors import UsageError
@@ -100,7 +99,8 @@ def seed_heads(module: nn.Module, module_heads: Heads, seed: int) -> nn.Module:
         with torch.no_grad():
             for weights in (layer.weight, layer.bias):
                 if weights is not None:
-                    weights.copy_(torch.from_numpy(_uniform(rng, tuple(weights.shape), bound)))
+                    values = rng.uniform(-bound, bound, tuple(weights.shape))
+                    weights.copy_(torch.from_numpy(values.astype(np.float32)))
     return module
 
 
@@ -108,10 +108,6 @@ def outputs(layer: nn.Module) -> int:
     """The number of outputs of a fully connected layer or convolution."""
     assert isinstance(layer, Layer)
     return layer.out_features if isinstance(layer, nn.Linear) else layer.out_channels
-
-
-def _uniform(rng: np.random.Generator, shape: tuple[int, ...], bound: float) -> NDArray[np.float32]:
-    return rng.uniform(-bound, bound, shape).astype(np.float32)
 
 
 def _is_layer(module: nn.Module) -> bool:

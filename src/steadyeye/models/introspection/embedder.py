@@ -116,7 +116,8 @@ def cut_graph(session: OnnxSession, layer: str = "") -> tuple[OnnxSession, str]:
     graph. Later nodes are not computed. Raises `UsageError` for a graph without such a layer or
     tensor.
     """
-    model = _load_graph(session)
+    file = session.model
+    model = onnx.load(str(file)) if isinstance(file, Path) else onnx.load_from_string(file)
     weights = {tensor.name for tensor in model.graph.initializer}
     name = layer or _read_last(model, weights, session.name)
     outputs = [output for node in model.graph.node for output in node.output]
@@ -127,12 +128,6 @@ def cut_graph(session: OnnxSession, layer: str = "") -> tuple[OnnxSession, str]:
     return OnnxSession(
         model.SerializeToString(), f"{session.name} up to {name}", session.runtime
     ), name
-
-
-def _load_graph(session: OnnxSession) -> onnx.ModelProto:
-    if isinstance(session.model, Path):
-        return onnx.load(str(session.model))
-    return onnx.load_from_string(session.model)
 
 
 def _read_last(model: onnx.ModelProto, weights: set[str], called: str) -> str:

@@ -119,16 +119,16 @@ class Classifier:
     def with_normalisation(self, mean: Triple, std: Triple) -> "Classifier":
         """The same network with its input normalised in another way."""
         preprocessing = replace(self.settings.preprocessing, mean=mean, std=std)
-        settings = replace(self.settings, preprocessing=preprocessing)
-        digest = fingerprint(self.fingerprint, "normalisation", repr((mean, std)))
-        return replace(self, settings=settings, fingerprint=digest, _scratch=_Scratch())
+        return self._with_input(preprocessing, "normalisation", repr((mean, std)))
 
     def with_reversed_channels(self) -> "Classifier":
         """The same network with the channels of its input in the reverse order."""
         order = "rgb" if self.settings.preprocessing.order == "bgr" else "bgr"
-        preprocessing = replace(self.settings.preprocessing, order=order)
+        return self._with_input(replace(self.settings.preprocessing, order=order), "order", order)
+
+    def _with_input(self, preprocessing: Preprocessing, *marks: str) -> "Classifier":
         settings = replace(self.settings, preprocessing=preprocessing)
-        digest = fingerprint(self.fingerprint, "order", order)
+        digest = fingerprint(self.fingerprint, *marks)
         return replace(self, settings=settings, fingerprint=digest, _scratch=_Scratch())
 
     def _prepare(self, image: Image) -> NDArray[np.float32]:
@@ -270,12 +270,9 @@ def unit_range(
 
 def _preprocessing(settings: Mapping[str, Any]) -> Preprocessing:
     size = _size("size", settings["size"])
-    if settings["resize"] is None:
-        resize: int | tuple[int, int] = int(max(size) / 0.875)
-    else:
-        resize = (
-            settings["resize"] if isinstance(settings["resize"], int) else _pair(settings["resize"])
-        )
+    resize = int(max(size) / 0.875) if settings["resize"] is None else settings["resize"]
+    if not isinstance(resize, int):
+        resize = _pair(resize)
     mean, std = _three("mean", settings["mean"]), _three("std", settings["std"])
     if min(std) <= 0 or max(std) < 1:
         raise UsageError(

@@ -1,9 +1,10 @@
 """The description of a network in its file: its input, its outputs, and its metadata."""
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,9 @@ from numpy.typing import NDArray
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Classes
 from steadyeye.data.classes.class_lists import from_names, read, shipped_classes
+
+Infer: TypeAlias = Callable[[NDArray[np.float32]], Sequence[NDArray[np.float32]]]
+"""A batch of one image → all outputs of a network, float32."""
 
 
 @dataclass(frozen=True)
@@ -57,58 +61,39 @@ class Network(Protocol):
 
 @dataclass(frozen=True)
 class NetworkAround:
-    """A `Network` that delegates to another one; subclasses override parts."""
+    """A `Network` over another one, with an input or outputs of its own."""
 
-    network: Network
-
-    @property
-    def input_shape(self) -> tuple[int | None, ...]:
-        """The declared axes of the input; None where one is free."""
-        return self.network.input_shape
-
-    @property
-    def input_names(self) -> Sequence[str]:
-        """The names of all inputs."""
-        return self.network.input_names
-
-    @property
-    def takes_bytes(self) -> bool:
-        """Whether the input is of whole numbers, 0…255."""
-        return self.network.takes_bytes
-
-    @property
-    def described_outputs(self) -> Sequence[Output]:
-        """Its outputs, in their order."""
-        return self.network.described_outputs
-
-    @property
-    def metadata(self) -> Mapping[str, str]:
-        """What the file says besides, by key."""
-        return self.network.metadata
-
-    def outputs(self, batch: NDArray[np.float32]) -> Sequence[NDArray[np.float32]]:
-        """All outputs of a batch of one image, float32."""
-        return self.network.outputs(batch)
+    input_shape: tuple[int | None, ...]
+    input_names: Sequence[str]
+    takes_bytes: bool
+    described_outputs: Sequence[Output]
+    metadata: Mapping[str, str]
+    outputs: Infer
 
 
-class ChannelsFirst(NetworkAround):
-    """Takes (1, 3, h, w), for a network with input (1, h, w, 3)."""
-
-    @property
-    def input_shape(self) -> tuple[int | None, ...]:
-        """The declared axes of the input, the channels first."""
-        batch, height, width, channels = self.network.input_shape
-        return batch, channels, height, width
-
-    def outputs(self, batch: NDArray[np.float32]) -> Sequence[NDArray[np.float32]]:
-        """All outputs of a batch (1, 3, h, w), float32."""
-        return self.network.outputs(np.ascontiguousarray(batch.transpose(0, 2, 3, 1)))
+def wrap_network(
+    network: Network, outputs: Infer, input_shape: tuple[int | None, ...] | None = None
+) -> NetworkAround:
+    """The network with other `outputs`, and another `input_shape` if it is given."""
+    shape = input_shape or network.input_shape
+    described = network.input_names, network.takes_bytes, network.described_outputs
+    return NetworkAround(shape, *described, network.metadata, outputs)
 
 
 def channels_first(network: Network) -> Network:
-    """The network itself, or a wrapper with channels first if its channels are last."""
+    """The network itself, or one that takes (1, 3, h, w) if its input is (1, h, w, 3)."""
     shape = network.input_shape
-    return ChannelsFirst(network) if len(shape) == 4 and shape[3] == 3 != shape[1] else network
+    if len(shape) != 4 or shape[3] != 3 or shape[1] == 3:
+        return network
+    batch, height, width, channels = shape
+    outputs = partial(_infer_channels_last, network)
+    return wrap_network(network, outputs, (batch, channels, height, width))
+
+
+def _infer_channels_last(
+    network: Network, batch: NDArray[np.float32]
+) -> Sequence[NDArray[np.float32]]:
+    return network.outputs(np.ascontiguousarray(batch.transpose(0, 2, 3, 1)))
 
 
 def axes_in_words(shape: Sequence[int | None]) -> str:

@@ -1,11 +1,12 @@
-"""Checks that a configuration of transformers fits the size of its weights.
+"""Checks of sizes before a model is read: of an unpacked archive, and of a configured network.
 
-A number in a configuration takes a few bytes, but its network may fill the memory or take hours to
-build: it is first compared with the weights, and built without memory.
+A number in a configuration of transformers takes a few bytes, but its network may fill the memory
+or take hours to build: it is first compared with the weights, and built without memory.
 """
 
 import re
 import threading
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -37,6 +38,25 @@ TIMES = 2
 weights."""
 PARTS = 16
 """The most modules and parameters of a network per tensor of its weights."""
+UNPACKED_TIMES = 16
+"""The largest ratio of unpacked to packed size; weights hardly shrink, code shrinks by five."""
+SMALLEST_UNPACKED = 1 << 24
+"""Unpacked bytes that every archive may have."""
+
+
+def check_unpacked_size(file: Path) -> None:
+    """Raises `UsageError` for an archive that would fill the memory when unpacked.
+
+    And `BadZipFile` for other files.
+    """
+    with zipfile.ZipFile(file) as archive:
+        unpacked = sum(entry.file_size for entry in archive.infolist())
+    packed = file.stat().st_size
+    if unpacked > max(UNPACKED_TIMES * packed, SMALLEST_UNPACKED):
+        raise UsageError(
+            f"'{file}' has {packed:,} bytes and unpacks to {unpacked:,}; no model is packed so "
+            "tightly: save it again, or copy it again"
+        )
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from steadyeye.core.code_permission import check_code
 from steadyeye.core.errors import UsageError, one_line
 from steadyeye.core.imports import attribute
 from steadyeye.core.seeds import fingerprint
-from steadyeye.models.runtimes.archive_sizes import check_unpacked_size
+from steadyeye.models.runtimes.network_sizes import check_unpacked_size
 from steadyeye.models.runtimes.python_function import read_fingerprint
 
 WRAPPERS = ("state_dict", "model_state_dict", "model")

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
-from steadyeye.core.claims import leads
 from steadyeye.core.disk_columns import release_pages
 from steadyeye.core.film_frames import take_turns
 from steadyeye.core.format import format_share, number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Exhibit, Mark, Picture, Section, Table, Topic
+from steadyeye.core.stats.proportions import leads
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.explain.mining.candidates import mistake_film
 from steadyeye.explain.mining.causes import IOU, SCORE, Judged, judge_detections

@@ -24,7 +24,7 @@ from xml.etree.ElementTree import Element, SubElement
 
 from sqlalchemy import Connection
 
-from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.errors import UsageError, find_repeated, unknown
 from steadyeye.core.format import clean_xml, number_of
 from steadyeye.core.storage.files import encode, make_folder, write_file
 from steadyeye.core.storage.text_files import read_xml
@@ -242,8 +242,7 @@ def parse_file(path: Path) -> Element:
     root = read_xml(path, "annotations")
     if root.tag != "annotations" or root.findall("track"):
         raise UsageError(f"'{path}' is not 'CVAT for images 1.1'; export it in that format")
-    names = Counter(_read_name(image) for image in root.iter("image"))
-    twice = [name for name, times in names.items() if times > 1]
+    twice = find_repeated(_read_name(image) for image in root.iter("image"))
     if twice:
         raise UsageError(f"'{path}' has the picture '{twice[0]}' twice; export one task a file")
     return root

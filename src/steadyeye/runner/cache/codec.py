@@ -36,10 +36,19 @@ class CachedAnswer:
 
 def encode(key: bytes, cached: CachedAnswer) -> bytes:
     """The entry of `key`: checksum, length of the head, head (JSON) and the arrays."""
-    arrays = _arrays(cached.answer)
+    answer = cached.answer
+    arrays: list[NDArray[Any]]
+    if isinstance(answer, Detections):
+        arrays = [answer.boxes, answer.labels, answer.scores]
+    else:
+        arrays = [answer]
     head = json.dumps(
         {
-            "tags": {name: _plain(value) for name, value in cached.tags.items()},
+            # every float32 is the same again when it is read
+            "tags": {
+                name: value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+                for name, value in cached.tags.items()
+            },
             "size": [int(side) for side in cached.size],
             "arrays": [[array.dtype.str, list(array.shape)] for array in arrays],
         }
@@ -83,17 +92,6 @@ def _head(
     tags = {name: _tag(value) for name, value in head["tags"].items()}
     shapes = [(np.dtype(KINDS[KINDS.index(kind)]), tuple(shape)) for kind, shape in head["arrays"]]
     return tags, (height, width), shapes
-
-
-def _arrays(answer: Answer) -> list[NDArray[Any]]:
-    if isinstance(answer, Detections):
-        return [answer.boxes, answer.labels, answer.scores]
-    return [answer]
-
-
-def _plain(value: Any) -> Any:
-    """A tag as JSON has it: every float32 is the same again when it is read."""
-    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
 
 
 def _tag(value: Any) -> Tag:

@@ -59,10 +59,12 @@ class Cache:
         name_of = {stamp: name for stamp, name in zip(stamps, names, strict=True) if stamp and name}
         self.store.put_names({stamp: n for stamp, n in name_of.items() if stamp not in known})
         mark = self._mark_model()
-        return [
-            _hash_text(f"{mark}\n{self._mark_image(sample)}\n{name}") if name else None
-            for sample, name in zip(samples, names, strict=True)
-        ]
+        keys: list[bytes | None] = []
+        for sample, name in zip(samples, names, strict=True):
+            text = f"{mark}\n{self._mark_image(sample)}\n{name}" if name else ""
+            digest = hashlib.blake2b(text.encode(), digest_size=KEY_SIZE).digest()
+            keys.append(digest if name else None)
+        return keys
 
     def hash_pixels(self, image: Image) -> bytes:
         """The key of the answer to an image that its source does not identify."""
@@ -70,10 +72,6 @@ class Cache:
         digest = hashlib.blake2b(text.encode(), digest_size=KEY_SIZE)
         digest.update(np.ascontiguousarray(image).data)
         return digest.digest()
-
-    def get(self, keys: Sequence[bytes]) -> dict[bytes, CachedAnswer]:
-        """The stored answers of these keys."""
-        return self.store.get(keys)
 
     def put(self, answers: Mapping[bytes, CachedAnswer]) -> None:
         """Stores answers under their keys, where `stores`."""
@@ -104,10 +102,6 @@ class Cache:
         if shape not in self.marks:
             self.marks[shape] = answer_code.mark([sample], (), self.store.folder)
         return self.marks[shape]
-
-
-def _hash_text(text: str) -> bytes:
-    return hashlib.blake2b(text.encode(), digest_size=KEY_SIZE).digest()
 
 
 def _find_stamp(sample: Sample) -> str | None:
@@ -171,13 +165,6 @@ class SharedStore:
         store = open_store(self.folder)
         store.room = self.room
         return store
-
-    def describe_refusal(self) -> str:
-        """The note of a worker that is on another machine."""
-        return (
-            f"the cache '{self.folder}' is a file of one machine: workers on other machines do "
-            "not use it"
-        )
 
 
 def share_store(store: Store, workers: int) -> SharedStore | None:

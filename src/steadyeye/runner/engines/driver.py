@@ -70,7 +70,11 @@ class ShardComputer:
         if shared is None or self._task is None:
             return ()
         if self._task.cache is None:
-            return (shared.describe_refusal(),) if cacheable(self._task.model) else ()
+            refusal = (
+                f"the cache '{shared.folder}' is a file of one machine: workers on other machines "
+                "do not use it"
+            )
+            return (refusal,) if cacheable(self._task.model) else ()
         store = self._task.cache.store
         store.finish()
         return list_problems(store)

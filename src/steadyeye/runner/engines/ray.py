@@ -114,7 +114,7 @@ def _connect(cluster: Cluster) -> Iterator[None]:
     _quieten_ray()
     try:
         _check_reachable(cluster.address)
-        with _without(STRAY), _keep_handlers():
+        with _without_stray_lines(), _keep_handlers():
             _begin(cluster.address)
     except Exception as error:
         place = f"reach the Ray cluster '{cluster.address}'" if cluster.address else "begin Ray"
@@ -182,8 +182,8 @@ def _keep_handlers() -> Iterator[None]:
 
 
 @contextmanager
-def _without(stray: "re.Pattern[bytes]") -> Iterator[None]:
-    """A block that removes `stray` lines from standard error, including those of C++ code."""
+def _without_stray_lines() -> Iterator[None]:
+    """A block that removes `STRAY` lines from standard error, including those of C++ code."""
     reading, writing = os.pipe()
     before = os.dup(2)
     os.dup2(writing, 2)
@@ -191,7 +191,7 @@ def _without(stray: "re.Pattern[bytes]") -> Iterator[None]:
 
     def pass_on() -> None:
         while chunk := os.read(reading, 1 << 16):
-            os.write(before, stray.sub(b"", chunk))
+            os.write(before, STRAY.sub(b"", chunk))
         os.close(reading)
         os.close(before)
 
