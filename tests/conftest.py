@@ -54,6 +54,8 @@ if "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK):
 # workers are as many as processors and more: the threads of one would only wait for another's
 for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(threads, "1")
+# before anybody asks for one, Ray would begin a Python process for each processor
+os.environ["RAY_prestart_worker_first_driver"] = "0"  # noqa: SIM112 — as Ray has it
 # until all tests are collected nothing is garbage, and a search for it goes through every module
 gc.disable()
 # the same examples in every run, and no limit of time for one: a busy machine is no fault of ours

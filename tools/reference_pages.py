@@ -9,12 +9,13 @@ import typing
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any
-
-from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.structure.files import File, Files
+from typing import TYPE_CHECKING, Any
 
 from steadyeye.core import plugins
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
 
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "steadyeye"
 KINDS: Mapping[str, tuple[str, str]] = {
@@ -101,7 +102,7 @@ GENERATED = "Generated"
 """The entry of the navigation that the pages replace."""
 
 
-def on_config(config: MkDocsConfig) -> MkDocsConfig:
+def on_config(config: "MkDocsConfig") -> "MkDocsConfig":
     """The navigation with the written pages in it."""
     for group in config.nav or []:
         for entries in group.values():
@@ -111,8 +112,10 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     return config
 
 
-def on_files(files: Files, config: MkDocsConfig) -> Files:
+def on_files(files: "Files", config: "MkDocsConfig") -> "Files":
     """The files of the site with the written pages among them."""
+    from mkdocs.structure.files import File
+
     for path, text in write_pages():
         files.append(File.generated(config, path, content=text))
     return files

@@ -2,7 +2,6 @@
 
 import json
 
-import datasets
 import maite.protocols.object_detection as od
 import numpy as np
 import pytest
@@ -90,6 +89,8 @@ def as_torchvision():
 
 
 def hugging_face():
+    import datasets
+
     sides = [[[x, y, r - x, b - y] for x, y, r, b in corners] for corners, _ in TRUTH]
     objects = [
         {"bbox": boxes, "category": labels} for boxes, (_, labels) in zip(sides, TRUTH, strict=True)

@@ -1,6 +1,5 @@
 """Data as Python objects, with the real packages: the same numbers as from files."""
 
-import datasets
 import maite.protocols.image_classification as ic
 import numpy as np
 import pytest
@@ -63,6 +62,8 @@ class MaiteClassifier:
 
 
 def hugging_face():
+    import datasets
+
     features = datasets.Features(
         {"image": datasets.Image(), "label": datasets.ClassLabel(names=NAMES)}
     )
@@ -185,11 +186,18 @@ ONE = np.zeros((8, 8, 3), np.uint8)
     ([(ONE, 1, 2, 3)], "has 4 parts"),
     ([{"picture": ONE}], "no key of 'items/00000000' named 'image'"),
     (Broken(), "item 0 of the data cannot be read: OSError: the disk is away"),
-    (datasets.Dataset.from_dict({"text": ["a"]}), "named 'image'"),
 ])  # fmt: skip
 def test_invalid_data_are_refused_in_one_line(data, words):
     with pytest.raises(UsageError, match=words) as error:
         se.evaluate(tell, data)
+    assert "\n" not in str(error.value)
+
+
+def test_a_dataset_of_hugging_face_without_images_is_refused():
+    from datasets import Dataset
+
+    with pytest.raises(UsageError, match="named 'image'") as error:
+        se.evaluate(tell, Dataset.from_dict({"text": ["a"]}))
     assert "\n" not in str(error.value)
 
 

@@ -1,11 +1,8 @@
 """Transforms of Albumentations, Kornia and NRTK by spec: the same output as the libraries."""
 
-import albumentations
 import cv2
 import numpy as np
 import pytest
-from nrtk.impls.perturb_image.environment import HazePerturber
-from nrtk.impls.perturb_image.photometric.blur import AverageBlurPerturber
 
 from steadyeye import testing
 from steadyeye.api import evaluate
@@ -57,6 +54,8 @@ def test_an_image_and_level_always_gets_the_same_and_another_another(text):
 
 
 def test_albumentations_makes_what_it_makes_by_itself():
+    import albumentations
+
     operator, image = build("albumentations", name="MotionBlur", **BLUR), picture()
     assert (operator.name, operator.last) == ("albumentations.MotionBlur", 3)
     for level, (size, _) in enumerate(BLUR["values"], start=1):
@@ -94,6 +93,9 @@ def test_kornia_makes_what_it_makes_by_itself():
 
 
 def test_nrtk_makes_what_it_makes_by_itself():
+    from nrtk.impls.perturb_image.environment import HazePerturber
+    from nrtk.impls.perturb_image.photometric.blur import AverageBlurPerturber
+
     image = picture()
     blur = build("nrtk", name="AverageBlurPerturber", level="ksize", values=[3, 7])
     for level, size in enumerate((3, 7), start=1):

@@ -10,7 +10,6 @@ import tiny_vit
 import torch
 from fuzzing import FEW, Parser
 from parsers_models import NAMES, infer, pack, unpack
-from torchvision_ops import torchvision  # noqa: F401 — timm and transformers import it
 
 from steadyeye.core.storage.files import CHECKSUM, FORMAT
 from steadyeye.models.finetuned import checkpoint_format
@@ -20,6 +19,11 @@ from steadyeye.models.runtimes.classifier import Recipe
 RECIPE = Recipe(Preprocessing((32, 32), 32, (0.0,) * 3, (1.0,) * 3))
 VIT = {"image_processor_type": "ViTImageProcessor", "size": {"height": 64, "width": 64}}
 YOLOS = {"image_processor_type": "YolosImageProcessor", "size": {"height": 64, "width": 96}}
+
+
+def import_torchvision():
+    """Imports it as tests have it, before timm or transformers does; it takes a second."""
+    import torchvision_ops  # noqa: F401
 
 
 def write_trained(folder, record, weights):
@@ -32,6 +36,7 @@ def write_trained(folder, record, weights):
 
 
 def build_trained(folder):
+    import_torchvision()
     import timm
 
     spec = "timm(name='test_resnet', pretrained=False)"
@@ -58,6 +63,7 @@ def read_trained(folder):
 
 def make_detector(folder):
     """A detector of transformers as small as can be, saved; its module."""
+    import_torchvision()
     from transformers import YolosConfig, YolosForObjectDetection
 
     torch.manual_seed(0)
@@ -109,6 +115,7 @@ def read_trained_entries(folder):
 
 
 def build_vit(folder):
+    import_torchvision()
     tiny_vit.save_vit(folder / "vit", VIT, ["cat", "dog"])
 
 

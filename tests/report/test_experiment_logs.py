@@ -8,7 +8,6 @@ import json
 
 import pytest
 from forked import refused, steadyeye
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from two_class_pictures import DATA, name_model, write_pictures
 
 from steadyeye.api import open_run
@@ -32,6 +31,8 @@ def test_tensorboard_reads_what_the_run_measured(words, tmp_path):
     )
     folder = tmp_path / "run" / "tensorboard" / "by_brightness_on_images"
     assert len(list(folder.iterdir())) == 1, "the second time takes the place of the first"
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
     events = EventAccumulator(str(folder)).Reload()
     expected = open_run(tmp_path / "run").accuracy()
     assert expected.value == 11 / 12

@@ -4,10 +4,11 @@ import json
 
 import pytest
 import torch
-from torchvision_ops import torchvision  # noqa: F401 — transformers imports it
 
 from steadyeye.core.errors import UsageError
 from steadyeye.models.runtimes.network_sizes import check_config, check_file
+
+pytestmark = pytest.mark.usefixtures("torchvision")  # transformers imports it
 
 RESNET = {
     "model_type": "resnet",

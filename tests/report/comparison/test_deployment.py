@@ -7,7 +7,6 @@ import onnx
 import pytest
 import tiny_onnx
 from forked import steadyeye
-from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_static
 from PIL import Image
 
 import steadyeye as se
@@ -51,13 +50,20 @@ def test_costs_are_the_differences_of_both_models():
         compare_deployed(models, "see_wrose")
 
 
-class Calibration(CalibrationDataReader):
-    def __init__(self):
-        images = [(image.astype(np.float32) - 127) / 64 for image in patterns(32, 32, 8)]
-        self.batches = iter([{"images": i.transpose(2, 0, 1)[None]} for i in images])
+def quantise(before, after):
+    """Writes the network of a file in 8 bits, calibrated on patterns, to another file."""
+    from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_static
 
-    def get_next(self):
-        return next(self.batches, None)
+    class Calibration(CalibrationDataReader):
+        def __init__(self):
+            images = [(image.astype(np.float32) - 127) / 64 for image in patterns(32, 32, 8)]
+            self.batches = iter([{"images": i.transpose(2, 0, 1)[None]} for i in images])
+
+        def get_next(self):
+            return next(self.batches, None)
+
+    how = {"per_channel": True, "weight_type": QuantType.QInt8}
+    quantize_static(before, after, Calibration(), **how)
 
 
 def write_clips(folder):
@@ -120,9 +126,7 @@ def test_a_frame_of_several_sets_and_one_without_a_prediction_count_once(tmp_pat
 def test_a_quantised_file_is_compared_with_its_original(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     onnx.save(tiny_onnx.make_classifier(), "fp32.onnx")
-    quantize_static(
-        "fp32.onnx", "int8.onnx", Calibration(), per_channel=True, weight_type=QuantType.QInt8
-    )
+    quantise("fp32.onnx", "int8.onnx")
     names = "abcdefghij"
     (tmp_path / "ten.txt").write_text("\n".join(names))
     rng = np.random.default_rng(0)

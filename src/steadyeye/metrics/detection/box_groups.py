@@ -296,7 +296,7 @@ def _sort_ties(order: Ints, keys: Floats) -> None:
     for i in range(1, len(keys) + 1):
         if i == len(keys) or keys[order[i]] != keys[order[begin]]:
             if i > begin + 1:
-                order[begin:i] = np.sort(order[begin:i])
+                order[begin:i].sort()
             begin = i
 
 
