@@ -99,11 +99,11 @@ def test_equal_scores_are_ranked_in_the_order_of_the_data_whatever_the_images_ar
 def test_a_search_ranks_equal_scores_in_the_order_of_the_data(tied):
     """At thresholds just above the mAP of each level, another order has other failure points."""
     clean = score(tied, "", 0)
-    kept = [score(tied, "noise", level) / clean for level in (1, 2, 3)]
-    thresholds = sorted((share + sign * 1e-4 for share in kept for sign in (1, -1)), reverse=True)
+    ratios = [score(tied, "noise", level) / clean for level in (1, 2, 3)]
+    thresholds = sorted((ratio + sign * 1e-4 for ratio in ratios for sign in (1, -1)), reverse=True)
     cells = map_failure_points(make_search(rename_images(tied)), tuple(thresholds)).cells[1].cells
     for threshold, cell in zip(thresholds, cells, strict=True):
-        first = next((i for i, share in enumerate(kept, 1) if share < threshold), None)
+        first = next((i for i, ratio in enumerate(ratios, 1) if ratio < threshold), None)
         assert cell.value == first
 
 
