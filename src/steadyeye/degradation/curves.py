@@ -94,7 +94,10 @@ def list_rows(predictions: Predictions) -> Profiles:
     Raises `UsageError` if there is none.
     """
     tags = predictions.tags
-    names, image = np.unique(tags["image"], return_inverse=True)
+    names, start, image = np.unique(tags["image"], return_index=True, return_inverse=True)
+    # in the order of the data, in which detections of equal score are ranked
+    order = np.argsort(start)
+    names, image = names[order], np.argsort(order)[image]
     operators = tuple(sorted(set(tags["operator"].tolist()) - {""}))
     levels, level = np.unique(tags["level"], return_inverse=True)
     row = np.full((len(operators), len(levels), len(names)), UNKNOWN)

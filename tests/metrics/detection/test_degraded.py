@@ -77,6 +77,37 @@ def test_mpc_and_rpc_are_those_of_pycocotools(sweep):
 
 
 @pytest.fixture(scope="module")
+def tied(sweep):
+    """The sweep with scores of one decimal."""
+    scores = np.round(sweep.detections.score, 1)
+    return replace(sweep, detections=replace(sweep.detections, score=scores))
+
+
+def rename_images(table):
+    """A table with other names of the images, whose order is not that of the data."""
+    names = np.array([f"{ord('9') - ord(name[-1])}" for name in table.tags["image"]])
+    assert len(np.unique(names)) == len(np.unique(table.tags["image"]))
+    return replace(table, tags={**table.tags, "image": names})
+
+
+def test_equal_scores_are_ranked_in_the_order_of_the_data_whatever_the_images_are_called(tied):
+    expected = [score(tied, "blur", level) for level in (1, 2, 3)]
+    levels = mpc(rename_images(tied)).cells[0].cells[1:]
+    assert [level.value for level in levels] == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_search_ranks_equal_scores_in_the_order_of_the_data(tied):
+    """At thresholds just above the mAP of each level, another order has other failure points."""
+    clean = score(tied, "", 0)
+    ratios = [score(tied, "noise", level) / clean for level in (1, 2, 3)]
+    thresholds = sorted((ratio + sign * 1e-4 for ratio in ratios for sign in (1, -1)), reverse=True)
+    cells = map_failure_points(make_search(rename_images(tied)), tuple(thresholds)).cells[1].cells
+    for threshold, cell in zip(thresholds, cells, strict=True):
+        first = next((i for i, ratio in enumerate(ratios, 1) if ratio < threshold), None)
+        assert cell.value == first
+
+
+@pytest.fixture(scope="module")
 def moved(sweep):
     """The sweep where blur moves outside: half of the objects at 2, at 3 all but one class."""
     operator, level = (sweep.tags[name][sweep.boxes.image] for name in ("operator", "level"))

@@ -479,6 +479,35 @@ def test_saved_results_have_the_published_statistics(val2014, tmp_path):
     assert interval.interval.startswith("none: too few images: the median class has objects in 3 ")
 
 
+@pytest.mark.parametrize("ids", [(10, 2, 9, 1), ("d", "b", "c", "a")])
+def test_equal_scores_are_ranked_by_the_ids_of_images_as_in_pycocotools(ids, tmp_path):
+    """The file lists the images in another order; the first and third detection are right."""
+    side = [0, 0, 10, 10]
+    content = {
+        "images": [{"id": i, "width": 40, "height": 40} for i in ids],
+        "categories": [{"id": 1, "name": "car"}],
+        "annotations": [
+            {"id": n, "image_id": i, "category_id": 1, "bbox": side, "area": 100, "iscrowd": 0}
+            for n, i in enumerate(ids, 1)
+        ],
+    }
+    detections = [
+        {"image_id": i, "category_id": 1, "score": 0.5, "bbox": side if right else [20, 20, 9, 9]}
+        for i, right in zip(ids, (True, False, True, False), strict=True)
+    ]
+    (tmp_path / "boxes.json").write_text(json.dumps(content))
+    (tmp_path / "found.json").write_text(json.dumps(detections))
+    truth = COCO(tmp_path / "boxes.json")
+    scored = COCOeval(truth, truth.loadRes(detections), "bbox")
+    scored.evaluate()
+    scored.accumulate()
+    data = f"coco(annotations='{tmp_path / 'boxes.json'}')"
+    run = score(tmp_path / "found.json", data, tmp_path / "run")
+    assert run.map().value == pytest.approx(
+        scored.eval["precision"][0, :, 0, 0, 2].mean(), abs=1e-9
+    )
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

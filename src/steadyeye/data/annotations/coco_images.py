@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -155,13 +156,22 @@ def _fingerprint(files: Sequence[Place], marks: Sequence[str]) -> str:
     return str(whole)
 
 
+def _sort_images(images: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The images in the order of their ids, in which COCOeval ranks detections of equal score."""
+    is_number = {isinstance(image["id"], int | float) for image in images}
+    if len(is_number) > 1:
+        return list(images)
+    return sorted(images, key=itemgetter("id"))
+
+
 def _columns(path: Place, content: CocoFile, locate: Locate, with_stem: bool) -> FileImages:
-    """The images of a file; `with_stem`: whether their ids begin with its name."""
-    keys = [image["id"] for image in content.images]
-    places = [locate(image) for image in content.images]
-    sizes = [read_size(image) for image in content.images]
+    """The images of a file by their ids; `with_stem`: whether their names begin with its name."""
+    images = _sort_images(content.images)
+    keys = [image["id"] for image in images]
+    places = [locate(image) for image in images]
+    sizes = [read_size(image) for image in images]
     ids = [f"{path.stem}/{key}" if with_stem else str(key) for key in keys]
-    names = [str(image.get("file_name", "")) for image in content.images]
+    names = [str(image.get("file_name", "")) for image in images]
     return FileImages(
         Texts(build_text_array(ids, large=True)),
         shorten_keys(keys),

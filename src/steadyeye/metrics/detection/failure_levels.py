@@ -126,7 +126,7 @@ def _objects_of(predictions: Predictions, rows: NDArray[np.intp]) -> NDArray[np.
 
 
 def _rows_at(predictions: Predictions, operator: str, level: int) -> NDArray[np.intp]:
-    """The rows at a level in the order of their images, of those predicted at all that were asked.
+    """The rows at a level in the order of the data, of images predicted at all that were asked.
 
     At level 0 the operator is ''.
     """
@@ -135,7 +135,10 @@ def _rows_at(predictions: Predictions, operator: str, level: int) -> NDArray[np.
     rows = np.flatnonzero(
         (tags["operator"] == operator) & (tags["level"] == level) & ~np.isin(tags["image"], lost)
     )
-    return np.asarray(rows[np.argsort(tags["image"][rows], kind="stable")], dtype=np.intp)
+    # the rounds of a search may have another order, by which detections of equal score are ranked
+    names, first = np.unique(tags["image"], return_index=True)
+    places = first[np.searchsorted(names, tags["image"][rows])]
+    return np.asarray(rows[np.argsort(places, kind="stable")], dtype=np.intp)
 
 
 def _search(
