@@ -8,10 +8,10 @@ a window 40 pixels inside its edges: FOLDER/still, one that stays; FOLDER/hand, 
 hand does (1.3, 3.1 and 5.3 times a second); FOLDER/white, that is somewhere else in each frame;
 FOLDER/roll and FOLDER/zoom, that turn and grow as the hand trembles. The standard deviation is 10
 pixels, 1.5 degrees or 2.5 %; the motions lie beside the videos. Run detectors on each,
-`every_frame(path='FOLDER/hand', cuts='none')`. `RUN`: the folder of such a run, or of any other on
-whole videos. Prints the numbers of its objects, linked with the motion of the camera, without it
-and, where the motions are known, with these; and the processor time of measuring and matching the
-projections of its frames.
+`every_frame(path='FOLDER/hand', cuts='CUTS.json')`: what moves may look like a cut. `RUN`: the
+folder of such a run, or of any other on whole videos. Prints the numbers of its objects, linked
+with the motion of the camera, without it and, where the motions are known, with these; and the
+processor time of measuring and matching the projections of its frames.
 """
 
 import argparse
