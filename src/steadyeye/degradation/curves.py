@@ -88,16 +88,25 @@ def profiles(predictions: Predictions, images: str = "right") -> Profiles:
     )
 
 
+def number_images(predictions: Predictions) -> tuple[NDArray[np.str_], NDArray[np.intp]]:
+    """The images of a sweep in the order of the data, and (n,) the place of each row's image.
+
+    In this order detections of equal score are ranked.
+    """
+    names, first, image = np.unique(
+        predictions.tags["image"], return_index=True, return_inverse=True
+    )
+    order = np.argsort(first)
+    return names[order], np.argsort(order)[image]
+
+
 def list_rows(predictions: Predictions) -> Profiles:
     """The block of all images that have a prediction at every level.
 
     Raises `UsageError` if there is none.
     """
     tags = predictions.tags
-    names, start, image = np.unique(tags["image"], return_index=True, return_inverse=True)
-    # in the order of the data, in which detections of equal score are ranked
-    order = np.argsort(start)
-    names, image = names[order], np.argsort(order)[image]
+    names, image = number_images(predictions)
     operators = tuple(sorted(set(tags["operator"].tolist()) - {""}))
     levels, level = np.unique(tags["level"], return_inverse=True)
     row = np.full((len(operators), len(levels), len(names)), UNKNOWN)

@@ -13,7 +13,7 @@ from steadyeye.core.format import percent
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats.intervals import Interval
 from steadyeye.core.types import Result
-from steadyeye.degradation.curves import MEAN, shares
+from steadyeye.degradation.curves import MEAN, number_images, shares
 from steadyeye.degradation.failure_points import FailurePoint, describe_point, read_thresholds
 from steadyeye.metrics.detection.average_precision import dataset_ap
 from steadyeye.metrics.detection.degraded import (
@@ -131,14 +131,13 @@ def _rows_at(predictions: Predictions, operator: str, level: int) -> NDArray[np.
     At level 0 the operator is ''.
     """
     tags = predictions.tags
-    lost = np.unique(tags["image"][~predictions.valid])
+    _, image = number_images(predictions)
+    lost = np.unique(image[~predictions.valid])
     rows = np.flatnonzero(
-        (tags["operator"] == operator) & (tags["level"] == level) & ~np.isin(tags["image"], lost)
+        (tags["operator"] == operator) & (tags["level"] == level) & ~np.isin(image, lost)
     )
-    # the rounds of a search may have another order, by which detections of equal score are ranked
-    names, first = np.unique(tags["image"], return_index=True)
-    places = first[np.searchsorted(names, tags["image"][rows])]
-    return np.asarray(rows[np.argsort(places, kind="stable")], dtype=np.intp)
+    # the rounds of a search may have another order
+    return np.asarray(rows[np.argsort(image[rows], kind="stable")], dtype=np.intp)
 
 
 def _search(
