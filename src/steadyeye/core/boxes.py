@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,8 @@ from steadyeye.core.errors import UsageError
 
 OOD = -1
 """The label of a true box around an object outside the classes (out of distribution)."""
+Box: TypeAlias = tuple[float, float, float, float]
+"""x0, y0, x1, y1 in pixels, half-open."""
 
 
 @dataclass(frozen=True, eq=False)

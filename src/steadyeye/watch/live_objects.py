@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.boxes import BoxTable, Detections, detection_table, move_boxes, take
+from steadyeye.core.boxes import Box, BoxTable, Detections, detection_table, move_boxes, take
 from steadyeye.metrics.sequences.camera_motion import find_shifts
 from steadyeye.metrics.sequences.object_steadiness import LEAST
 from steadyeye.metrics.sequences.tracklets import (
@@ -37,7 +37,7 @@ class ObjectEvent:
     """
 
     frame: int
-    box: tuple[float, float, float, float]
+    box: Box
     before: int
     after: int
     state: int

@@ -5,11 +5,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from steadyeye.core.boxes import EMPTY, OOD, Boxes, boxes, check_pixels
+from steadyeye.core.boxes import EMPTY, OOD, Box, Boxes, boxes, check_pixels
 from steadyeye.core.errors import UsageError, every, find_repeated
 from steadyeye.core.format import number_of
 from steadyeye.core.storage.files import Place
@@ -26,7 +26,6 @@ OUTSIDE = "ood"
 
 LARGEST_SIDE = 2**31  # pixels
 LARGEST_AREA = float(LARGEST_SIDE) ** 2
-Box: TypeAlias = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True, eq=False)

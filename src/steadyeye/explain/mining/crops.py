@@ -11,6 +11,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.core.boxes import Box
 from steadyeye.core.errors import SampleError
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.types import Image, Sample, Source
@@ -20,8 +21,6 @@ SIDE = 8
 ALIKE = 3 / 255
 """A mean difference of three grey levels: two pictures of a class that differ less show the same,
 as in the sampling of a review."""
-
-Box: TypeAlias = tuple[float, float, float, float]
 
 Embed: TypeAlias = Callable[[Sequence[Image]], NDArray[np.float64]]
 """Crops, (h, w, 3) uint8 each → (n, d) vectors, whose Euclidean distances measure differences."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.core.boxes import Box
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
@@ -16,7 +17,6 @@ from steadyeye.core.types import Source
 from steadyeye.explain.mining.candidates import candidates
 from steadyeye.explain.mining.causes import CAUSES, MISTAKES, RIGHT, SCORE, Judged, judge_detections
 from steadyeye.explain.mining.crops import (
-    Box,
     Embed,
     MistakeCrop,
     Place,

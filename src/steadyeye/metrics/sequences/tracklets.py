@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import (
+    Box,
     BoxTable,
     areas,
     divide_areas,
@@ -87,10 +88,6 @@ class Tracklets:
         return len(self.starts)
 
 
-Box: TypeAlias = tuple[float, float, float, float]
-"""x0, y0, x1, y1 in pixels."""
-
-
 @dataclass
 class TrackedObject:
     """An object while its scene is gone through: the places and rows of what was found of it.
@@ -118,11 +115,11 @@ class TrackedObject:
         """Takes a box as its own at a later time."""
         passed = time - self.time
         weight = SMOOTHING if len(self.places) > 1 else 1.0
+        moved = [after - before for after, before in zip(box, self.box, strict=True)]
         x, y = (
-            weight
-            * ((box[side] - self.box[side] + (box[side + 2] - self.box[side + 2])) / 2 / passed)
-            + (1 - weight) * self.velocity[side]
-            for side in (0, 1)
+            weight * ((moved[axis] + moved[axis + 2]) / 2 / passed)
+            + (1 - weight) * self.velocity[axis]
+            for axis in (0, 1)
         )
         self.box, self.time, self.velocity = box, time, (x, y)
 
