@@ -6,8 +6,6 @@ from itertools import pairwise
 from operator import itemgetter
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.format import number_of
@@ -181,6 +179,9 @@ def _by_time(photos: Mapping[str, Place], gap: float) -> tuple[Sets, tuple[str, 
 
 def _by_similarity(photos: Mapping[str, Place]) -> Sets:
     """Photos that are near each other, directly or over others, by the name of the first."""
+    from scipy.sparse import coo_array  # half a second, which other sets do not need
+    from scipy.sparse.csgraph import connected_components
+
     pairs = find_near_duplicates([make_view(image_file.read(file)) for file in photos.values()])
     places = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
     edges = coo_array((np.ones(len(pairs)), tuple(places)), shape=(len(photos),) * 2)
