@@ -60,9 +60,9 @@ def ultralytics(
 
     def detect(images: Sequence[Image]) -> list[tuple[Any, Any, Any]]:
         # one at a time: the padding of a batch depends on what else is in it
-        mirrored = (np.ascontiguousarray(image[..., ::-1]) for image in images)  # BGR
-        found_boxes = [model.predict(i, verbose=False, **settings)[0].boxes for i in mirrored]
-        return [(boxes.xyxy, boxes.conf, boxes.cls) for boxes in found_boxes]
+        in_bgr = (np.ascontiguousarray(image[..., ::-1]) for image in images)
+        results = [model.predict(image, verbose=False, **settings)[0].boxes for image in in_bgr]
+        return [(boxes.xyxy, boxes.conf, boxes.cls) for boxes in results]
 
     recipe = {**settings, "runtime": "ultralytics", "precision": "fp32"}
     recipe["version"] = package.__version__

@@ -75,9 +75,14 @@ def wrap_network(
     network: Network, outputs: Infer, input_shape: tuple[int | None, ...] | None = None
 ) -> NetworkAround:
     """The network with other `outputs`, and another `input_shape` if it is given."""
-    shape = input_shape or network.input_shape
-    described = network.input_names, network.takes_bytes, network.described_outputs
-    return NetworkAround(shape, *described, network.metadata, outputs)
+    return NetworkAround(
+        input_shape=input_shape or network.input_shape,
+        input_names=network.input_names,
+        takes_bytes=network.takes_bytes,
+        described_outputs=network.described_outputs,
+        metadata=network.metadata,
+        outputs=outputs,
+    )
 
 
 def channels_first(network: Network) -> Network:

@@ -61,9 +61,11 @@ class Cache:
         mark = self._mark_model()
         keys: list[bytes | None] = []
         for sample, name in zip(samples, names, strict=True):
-            text = f"{mark}\n{self._mark_image(sample)}\n{name}" if name else ""
-            digest = hashlib.blake2b(text.encode(), digest_size=KEY_SIZE).digest()
-            keys.append(digest if name else None)
+            if not name:
+                keys.append(None)
+                continue
+            text = f"{mark}\n{self._mark_image(sample)}\n{name}"
+            keys.append(hashlib.blake2b(text.encode(), digest_size=KEY_SIZE).digest())
         return keys
 
     def hash_pixels(self, image: Image) -> bytes:
